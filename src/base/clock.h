@@ -1,0 +1,10 @@
+#ifndef HAUL_BASE_CLOCK_H
+#define HAUL_BASE_CLOCK_H
+
+/* Seconds of a clock that never goes back, from an arbitrary start. */
+double haul_clock_seconds(void);
+
+/* Seconds since 1970-01-01 UTC. */
+double haul_clock_wall(void);
+
+#endif

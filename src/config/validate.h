@@ -1,0 +1,24 @@
+/* Derived values and the rules between settings, as Megatron-LM has them. */
+#ifndef HAUL_CONFIG_VALIDATE_H
+#define HAUL_CONFIG_VALIDATE_H
+
+#include "base/string.h"
+#include "config/config.h"
+
+/* Derives what a training needs and was not given (see config.h), and checks all settings against
+ * each other. HAUL_ERROR_CONFIG with every mistake in one message, a line each when there are
+ * several. Calling it again changes nothing. */
+haul_status haul_config_finalize(haul_config *config);
+
+/* The part of it that concerns the shape of the model, for eval and generate. */
+haul_status haul_config_finalize_model(haul_config *config);
+
+/* Appends a line for each setting of a finalized training that surprises people, the defaults
+ * of Megatron-LM that are unusual today and flags without effect. */
+haul_status haul_config_surprises(const haul_config *config, haul_string *out);
+
+/* Optimizer steps of a finalized training: train_iters, or whole global batches of
+ * train_samples. */
+int64_t haul_config_iterations(const haul_config *config);
+
+#endif

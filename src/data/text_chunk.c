@@ -1,0 +1,121 @@
+#include "data/text_reader.h"
+
+#include "base/memory.h"
+#include "data/separator.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/* The end of the line that begins at text: after its newline, or the end of the text. */
+static const char *line_after(const char *text, const char *end) {
+    const char *newline = memchr(text, '\n', (size_t)(end - text));
+    return newline != NULL ? newline + 1 : end;
+}
+
+static haul_status split_text(const haul_text_chunk *chunk, const char *separator,
+                              haul_document_function *function, void *context) {
+    const char *end = chunk->text + chunk->bytes, *begin = chunk->text, *at = begin;
+    bool continues = chunk->continues;
+    while (separator != NULL && at < end) {
+        const char *next = line_after(at, end);
+        int64_t length = next - at - (next[-1] == '\n');
+        if (haul_is_separator(at, length, separator)) {
+            if (at > begin || continues) {
+                HAUL_TRY(function(context, 0, begin, at - begin, true));
+            }
+            continues = false;
+            begin = next;
+        }
+        at = next;
+    }
+    if (end > begin || continues) {
+        return function(context, 0, begin, end - begin, !chunk->open);
+    }
+    return HAUL_OK;
+}
+
+static haul_status visit_members(const haul_text_input *input, const json_t *object,
+                                 const char *place, haul_document_function *function,
+                                 void *context) {
+    for (int64_t key = 0; key < input->json_key_count; key++) {
+        const char *name = input->json_keys[key];
+        const json_t *value = json_object_get(object, name);
+        if (!json_is_string(value)) {
+            haul_fail(HAUL_ERROR_DATA,
+                      value == NULL ? "%s there is no member \"%s\""
+                                    : "%s the member \"%s\" is no string",
+                      place, name);
+            haul_hint("name the members that hold text with --json-keys");
+            return HAUL_ERROR_DATA;
+        }
+        HAUL_TRY(function(context, key, json_string_value(value),
+                          (int64_t)json_string_length(value), true));
+    }
+    return HAUL_OK;
+}
+
+static haul_status visit_line(const haul_text_input *input, const char *line, int64_t bytes,
+                              const char *place, haul_document_function *function, void *context) {
+    json_error_t error;
+    json_t *object = json_loadb(line, (size_t)bytes, JSON_ALLOW_NUL, &error);
+    if (object == NULL) {
+        return haul_fail(HAUL_ERROR_DATA, "%s%d: %s", place, error.column, error.text);
+    }
+    haul_status status = visit_members(input, object, place, function, context);
+    json_decref(object);
+    return status;
+}
+
+static bool is_blank(const char *line, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i++) {
+        if (strchr(" \t\r\n", line[i]) == NULL || line[i] == '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static haul_status split_json(const haul_text_input *input, const haul_text_chunk *chunk,
+                              haul_document_function *function, void *context) {
+    const char *end = chunk->text + chunk->bytes, *at = chunk->text;
+    haul_string place = {0};
+    haul_status status = HAUL_OK;
+    for (int64_t line = chunk->line; at < end && status == HAUL_OK; line++) {
+        const char *next = line_after(at, end);
+        haul_string_clear(&place);
+        haul_string_append_format(&place, "%s:%lld:", chunk->file, (long long)line);
+        status = haul_string_status(&place);
+        if (status == HAUL_OK && !is_blank(at, next - at)) {
+            status = visit_line(input, at, next - at, place.data, function, context);
+        }
+        at = next;
+    }
+    haul_string_deinit(&place);
+    return status;
+}
+
+haul_status haul_text_chunk_split(const haul_text_input *input, const haul_text_chunk *chunk,
+                                  haul_document_function *function, void *context) {
+    bool json;
+    HAUL_TRY(haul_text_input_check(input, &json));
+    return json ? split_json(input, chunk, function, context)
+                : split_text(chunk, input->separator, function, context);
+}
+
+haul_status haul_text_each(const haul_text_input *input, haul_document_function *function,
+                           void *context) {
+    haul_text_reader *reader;
+    haul_text_chunk chunk = {0};
+    bool more = true;
+    HAUL_TRY(haul_text_reader_open(input, false, &reader));
+    haul_status status = HAUL_OK;
+    while (status == HAUL_OK && more) {
+        status = haul_text_reader_next(reader, &chunk, &more);
+        if (status == HAUL_OK && more) {
+            status = haul_text_chunk_split(input, &chunk, function, context);
+        }
+    }
+    haul_text_chunk_deinit(&chunk);
+    haul_text_reader_close(reader);
+    return status;
+}

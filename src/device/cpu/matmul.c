@@ -1,0 +1,443 @@
+#include "device/cpu/matmul.h"
+
+#include "base/memory.h"
+#include "device/cpu/matmul_measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct method_choice {
+    haul_product proxy;
+    haul_method method;
+} method_choice;
+
+/* The arrays are short, tens of entries, and searched from the front. */
+struct haul_cpu_matmul {
+    haul_engines engines;
+    haul_method forced; /* HAUL_METHODS: none */
+    method_choice *choices;
+    haul_packing *packings;
+    haul_plan *plans;
+    int64_t choice_count, packing_count, plan_count;
+    int64_t choice_capacity, packing_capacity, plan_capacity;
+};
+
+/* --- choices -------------------------------------------------------------------------------- */
+
+static bool same(const haul_product *a, const haul_product *b) {
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static haul_status add_choice(haul_cpu_matmul *matmul, const haul_product *proxy,
+                              haul_method method) {
+    void *grown = matmul->choices;
+    HAUL_TRY(haul_grow(&grown, &matmul->choice_capacity, matmul->choice_count + 1,
+                       sizeof *matmul->choices));
+    matmul->choices = grown;
+    matmul->choices[matmul->choice_count++] = (method_choice){*proxy, method};
+    return HAUL_OK;
+}
+
+static haul_status choose(haul_cpu_matmul *matmul, const haul_product *product, haul_method *out) {
+    haul_product proxy = haul_product_proxy(product);
+    if (matmul->forced != HAUL_METHODS) {
+        bool suits = haul_method_suits(matmul->forced, &matmul->engines, product);
+        *out = suits ? matmul->forced : HAUL_METHOD_ONEDNN;
+        return HAUL_OK;
+    }
+    for (int64_t i = 0; i < matmul->choice_count; i++) {
+        if (same(&matmul->choices[i].proxy, &proxy)) {
+            *out = matmul->choices[i].method;
+            return HAUL_OK;
+        }
+    }
+    HAUL_TRY(haul_product_choose(&matmul->engines, &proxy, out));
+    return add_choice(matmul, &proxy, *out);
+}
+
+/* --- packings and plans --------------------------------------------------------------------- */
+
+/* The packing that a packed product reads: it depends on the weight's side alone. */
+static haul_product packing_key(const haul_product *product) {
+    haul_product key = *product;
+    key.c = product->a;
+    key.bias = 0;
+    key.flags = product->flags & (HAUL_PRODUCT_TRANSPOSE_B | HAUL_PRODUCT_PACKED);
+    return key;
+}
+
+/* The pointer is valid until the next packing is made. */
+static haul_status find_packing(haul_cpu_matmul *matmul, const haul_product *product,
+                                const haul_packing **out) {
+    haul_product key = packing_key(product);
+    for (int64_t i = 0; i < matmul->packing_count; i++) {
+        if (same(&matmul->packings[i].product, &key)) {
+            *out = &matmul->packings[i];
+            return HAUL_OK;
+        }
+    }
+    haul_method method;
+    HAUL_TRY(choose(matmul, &key, &method));
+    void *grown = matmul->packings;
+    HAUL_TRY(haul_grow(&grown, &matmul->packing_capacity, matmul->packing_count + 1,
+                       sizeof *matmul->packings));
+    matmul->packings = grown;
+    haul_packing *packing = &matmul->packings[matmul->packing_count];
+    haul_status status = haul_packing_init(packing, &matmul->engines, &key, method);
+    if (status != HAUL_OK) {
+        haul_packing_deinit(packing);
+        return status;
+    }
+    matmul->packing_count++;
+    *out = packing;
+    return HAUL_OK;
+}
+
+static haul_status make_plan(haul_cpu_matmul *matmul, const haul_product *product,
+                             haul_plan *plan) {
+    const haul_packing *packing = NULL;
+    haul_method method;
+    if (product->flags & HAUL_PRODUCT_PACKED) {
+        HAUL_TRY(find_packing(matmul, product, &packing));
+        method = packing->method;
+    } else {
+        HAUL_TRY(choose(matmul, product, &method));
+    }
+    return haul_plan_init(plan, &matmul->engines, product, method, packing);
+}
+
+/* The pointer is valid until the next plan is made. */
+static haul_status find_plan(haul_cpu_matmul *matmul, const haul_product *product,
+                             const haul_plan **out) {
+    for (int64_t i = 0; i < matmul->plan_count; i++) {
+        if (same(&matmul->plans[i].product, product)) {
+            *out = &matmul->plans[i];
+            return HAUL_OK;
+        }
+    }
+    void *grown = matmul->plans;
+    HAUL_TRY(
+        haul_grow(&grown, &matmul->plan_capacity, matmul->plan_count + 1, sizeof *matmul->plans));
+    matmul->plans = grown;
+    haul_plan *plan = &matmul->plans[matmul->plan_count];
+    haul_status status = make_plan(matmul, product, plan);
+    if (status != HAUL_OK) {
+        haul_plan_deinit(plan);
+        return status;
+    }
+    matmul->plan_count++;
+    *out = plan;
+    return HAUL_OK;
+}
+
+static void forget_plans(haul_cpu_matmul *matmul) {
+    while (matmul->plan_count > 0) {
+        haul_plan_deinit(&matmul->plans[--matmul->plan_count]);
+    }
+    while (matmul->packing_count > 0) {
+        haul_packing_deinit(&matmul->packings[--matmul->packing_count]);
+    }
+}
+
+void haul_cpu_matmul_force(haul_cpu_matmul *matmul, haul_method method) {
+    forget_plans(matmul);
+    matmul->forced =
+        method == HAUL_METHODS || matmul->engines.onednn != NULL ? method : HAUL_METHOD_OWN;
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static const haul_gemm_kernels *best_kernels(void) {
+#ifdef HAUL_HAVE_avx512
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+        return &haul_gemm_avx512;
+    }
+#endif
+#ifdef HAUL_HAVE_avx2
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return &haul_gemm_avx2;
+    }
+#endif
+    return &haul_gemm_portable;
+}
+
+/* Seconds of a middling forward product of bf16 matrices, by oneDNN in bf16 or in f32. */
+static haul_status bf16_seconds(haul_cpu_matmul *matmul, bool bf16, double *out) {
+    const haul_product product = {
+        .m = 512,
+        .n = 768,
+        .k = 768,
+        .a = HAUL_BF16,
+        .b = HAUL_BF16,
+        .c = HAUL_BF16,
+        .flags = HAUL_PRODUCT_TRANSPOSE_B | HAUL_PRODUCT_PACKED,
+    };
+    matmul->engines.bf16 = bf16;
+    return haul_product_seconds(&matmul->engines, &product, HAUL_METHOD_ONEDNN, out);
+}
+
+/* Decides how bf16 matrices are multiplied: as the device asks, or by what is faster. */
+static haul_status choose_product_dtype(haul_cpu_matmul *matmul, haul_product_dtype *product) {
+    if (*product == HAUL_PRODUCT_F32) {
+        return HAUL_OK;
+    }
+    double seconds = 0.0, wide_seconds = 0.0;
+    haul_status status = HAUL_ERROR_UNAVAILABLE;
+    if (matmul->engines.onednn != NULL) {
+        status = bf16_seconds(matmul, true, &seconds);
+    }
+    if (status == HAUL_ERROR_UNAVAILABLE && *product == HAUL_PRODUCT_BF16) {
+        haul_fail(status, "this processor, or this build without oneDNN, has no bf16 products");
+        haul_hint("multiply in f32; tensors stay bf16");
+        return status;
+    }
+    if (status != HAUL_ERROR_UNAVAILABLE) {
+        HAUL_TRY(status);
+    }
+    if (status == HAUL_OK && *product == HAUL_PRODUCT_AUTO) {
+        HAUL_TRY(bf16_seconds(matmul, false, &wide_seconds));
+    }
+    bool bf16 = status == HAUL_OK && (*product == HAUL_PRODUCT_BF16 || seconds < wide_seconds);
+    matmul->engines.bf16 = bf16;
+    *product = bf16 ? HAUL_PRODUCT_BF16 : HAUL_PRODUCT_F32;
+    return HAUL_OK;
+}
+
+haul_status haul_cpu_matmul_open(haul_device *device, haul_cpu_matmul **out) {
+    haul_cpu_matmul *matmul = haul_calloc(1, sizeof *matmul);
+    if (matmul == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    matmul->forced = HAUL_METHODS;
+    matmul->engines.threads = device->threads;
+    matmul->engines.own = best_kernels();
+    haul_status status = haul_onednn_open(device->threads, &matmul->engines.onednn);
+    if (status == HAUL_OK) {
+        status = choose_product_dtype(matmul, &device->product);
+    }
+    if (status != HAUL_OK) {
+        haul_cpu_matmul_close(matmul);
+        return status;
+    }
+    *out = matmul;
+    return HAUL_OK;
+}
+
+void haul_cpu_matmul_close(haul_cpu_matmul *matmul) {
+    if (matmul != NULL) {
+        forget_plans(matmul);
+        free(matmul->plans);
+        free(matmul->packings);
+        free(matmul->choices);
+        haul_onednn_close(matmul->engines.onednn);
+        free(matmul);
+    }
+}
+
+void haul_cpu_matmul_describe(const haul_cpu_matmul *matmul, char *text, int64_t capacity) {
+    char library[32];
+    haul_onednn_describe(library, sizeof library);
+    snprintf(text, (size_t)capacity, "%s, bf16 products in %s", library,
+             matmul->engines.bf16 ? "bf16" : "f32");
+}
+
+/* --- the choices as text -------------------------------------------------------------------- */
+
+void haul_cpu_matmul_choices(const haul_cpu_matmul *matmul, haul_string *out) {
+    for (int64_t i = 0; i < matmul->choice_count; i++) {
+        const haul_product *proxy = &matmul->choices[i].proxy;
+        haul_string_append_format(
+            out, "%lldx%lldx%lld %c%c %s %s %s %s %s\n", (long long)proxy->m, (long long)proxy->n,
+            (long long)proxy->k, proxy->flags & HAUL_PRODUCT_TRANSPOSE_A ? 't' : 'n',
+            proxy->flags & HAUL_PRODUCT_TRANSPOSE_B ? 't' : 'n',
+            haul_dtype_name((haul_dtype)proxy->a), haul_dtype_name((haul_dtype)proxy->b),
+            haul_dtype_name((haul_dtype)proxy->c),
+            proxy->flags & HAUL_PRODUCT_PACKED ? "packed" : "plain",
+            haul_method_name(matmul->choices[i].method));
+    }
+}
+
+static bool parse_dtype(const char *name, uint8_t *out) {
+    *out = strcmp(name, "bf16") == 0 ? HAUL_BF16 : HAUL_F32;
+    return *out == HAUL_BF16 || strcmp(name, "f32") == 0;
+}
+
+static bool parse_method(const char *name, haul_method *out) {
+    for (haul_method method = 0; method < HAUL_METHODS; method++) {
+        if (strcmp(name, haul_method_name(method)) == 0) {
+            *out = method;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_choice(const char *line, haul_product *proxy, haul_method *method) {
+    long long m, n, k;
+    char transposes[3], a[5], b[5], c[5], packed[7], name[20];
+    if (sscanf(line, "%lldx%lldx%lld %2s %4s %4s %4s %6s %19s", &m, &n, &k, transposes, a, b, c,
+               packed, name) != 9) {
+        return false;
+    }
+    *proxy = (haul_product){.m = m, .n = n, .k = k};
+    proxy->flags |= transposes[0] == 't' ? HAUL_PRODUCT_TRANSPOSE_A : 0;
+    proxy->flags |= transposes[1] == 't' ? HAUL_PRODUCT_TRANSPOSE_B : 0;
+    proxy->flags |= strcmp(packed, "packed") == 0 ? HAUL_PRODUCT_PACKED : 0;
+    return parse_dtype(a, &proxy->a) && parse_dtype(b, &proxy->b) && parse_dtype(c, &proxy->c) &&
+           parse_method(name, method);
+}
+
+haul_status haul_cpu_matmul_restore(haul_cpu_matmul *matmul, const char *choices) {
+    for (const char *line = choices; *line != '\0';) {
+        int length = (int)strcspn(line, "\n");
+        haul_product proxy;
+        haul_method method;
+        if (!parse_choice(line, &proxy, &method)) {
+            return haul_fail(HAUL_ERROR_DATA, "\"%.*s\" is no choice of a product's method", length,
+                             line);
+        }
+        if (!haul_method_suits(method, &matmul->engines, &proxy)) {
+            haul_fail(HAUL_ERROR_UNAVAILABLE, "this build cannot multiply by %s",
+                      haul_method_name(method));
+            haul_hint("build with oneDNN");
+            return HAUL_ERROR_UNAVAILABLE;
+        }
+        HAUL_TRY(add_choice(matmul, &proxy, method));
+        line += length;
+        line += *line == '\n';
+    }
+    return HAUL_OK;
+}
+
+/* --- ops ------------------------------------------------------------------------------------ */
+
+static bool is_real(const haul_tensor *tensor) {
+    return tensor->dtype == HAUL_F32 || tensor->dtype == HAUL_BF16;
+}
+
+static haul_status product_of_matmul(const haul_matmul_args *args, haul_product *out) {
+    const haul_tensor *a = &args->a, *b = &args->b, *c = &args->c;
+    bool bias = haul_tensor_present(&args->bias);
+    if (!is_real(a) || !is_real(b) || !is_real(c) || (bias && !is_real(&args->bias))) {
+        return haul_fail(HAUL_ERROR_UNAVAILABLE, "a product on the cpu takes f32 and bf16 only");
+    }
+    int64_t m = haul_tensor_rows(c), n = haul_tensor_columns(c);
+    int64_t k = args->transpose_a ? haul_tensor_rows(a) : haul_tensor_columns(a);
+    if (haul_tensor_count(a) != m * k || haul_tensor_count(b) != k * n || m * n * k == 0 ||
+        (bias && haul_tensor_count(&args->bias) != n)) {
+        return haul_fail(HAUL_ERROR_INTERNAL,
+                         "a product of %lldx%lld by %lldx%lld cannot give %lldx%lld",
+                         (long long)haul_tensor_rows(a), (long long)haul_tensor_columns(a),
+                         (long long)haul_tensor_rows(b), (long long)haul_tensor_columns(b),
+                         (long long)m, (long long)n);
+    }
+    unsigned flags = 0;
+    flags |= args->transpose_a ? HAUL_PRODUCT_TRANSPOSE_A : 0;
+    flags |= args->transpose_b ? HAUL_PRODUCT_TRANSPOSE_B : 0;
+    flags |= haul_tensor_count(&args->packed) > 0 ? HAUL_PRODUCT_PACKED : 0;
+    flags |= bias ? HAUL_PRODUCT_BIAS : 0;
+    flags |= args->accumulate ? HAUL_PRODUCT_ACCUMULATE : 0;
+    *out = (haul_product){
+        .m = m,
+        .n = n,
+        .k = k,
+        .a = (uint8_t)a->dtype,
+        .b = (uint8_t)b->dtype,
+        .c = (uint8_t)c->dtype,
+        .bias = bias ? (uint8_t)args->bias.dtype : 0,
+        .flags = (uint8_t)flags,
+    };
+    return HAUL_OK;
+}
+
+/* The product for which a weight [N, K] is packed. */
+static haul_product product_of_pack(const haul_pack_args *args) {
+    int64_t rows = haul_tensor_rows(&args->weight), columns = haul_tensor_columns(&args->weight);
+    bool forward = args->kind == HAUL_PACK_FORWARD;
+    return (haul_product){
+        .m = args->rows,
+        .n = forward ? rows : columns,
+        .k = forward ? columns : rows,
+        .a = (uint8_t)args->dtype,
+        .b = (uint8_t)args->weight.dtype,
+        .c = (uint8_t)args->dtype,
+        .flags = (uint8_t)(HAUL_PRODUCT_PACKED | (forward ? HAUL_PRODUCT_TRANSPOSE_B : 0)),
+    };
+}
+
+static haul_status plan_matmul(haul_device *device, const haul_matmul_args *args,
+                               const haul_plan **out) {
+    haul_product product;
+    HAUL_TRY(product_of_matmul(args, &product));
+    return find_plan(haul_cpu_matmul_of(device), &product, out);
+}
+
+static haul_status plan_pack(haul_device *device, const haul_pack_args *args,
+                             const haul_packing **out) {
+    haul_product product = product_of_pack(args);
+    return find_packing(haul_cpu_matmul_of(device), &product, out);
+}
+
+/* A query has no way to fail: the launch that follows says what is wrong. */
+int64_t haul_cpu_matmul_workspace(haul_device *device, const void *args) {
+    const haul_plan *plan;
+    return plan_matmul(device, args, &plan) == HAUL_OK ? plan->workspace : 0;
+}
+
+int64_t haul_cpu_pack_workspace(haul_device *device, const void *args) {
+    const haul_packing *packing;
+    return plan_pack(device, args, &packing) == HAUL_OK ? packing->workspace : 0;
+}
+
+int64_t haul_cpu_packed_bytes(haul_device *device, const haul_pack_args *args) {
+    const haul_packing *packing;
+    return plan_pack(device, args, &packing) == HAUL_OK ? packing->bytes : 0;
+}
+
+static haul_status check_scratch(const haul_stream *stream, int64_t needed) {
+    if (stream->scratch_bytes < needed) {
+        return haul_fail(HAUL_ERROR_INTERNAL, "scratch is %lld bytes, must be %lld",
+                         (long long)stream->scratch_bytes, (long long)needed);
+    }
+    return HAUL_OK;
+}
+
+static haul_status run_matmul(haul_stream *stream, const haul_matmul_args *args) {
+    const haul_plan *plan;
+    HAUL_TRY(plan_matmul(stream->device, args, &plan));
+    HAUL_TRY(check_scratch(stream, plan->workspace));
+    const haul_tensor *b = haul_tensor_count(&args->packed) > 0 ? &args->packed : &args->b;
+    return haul_plan_run(plan, &haul_cpu_matmul_of(stream->device)->engines, args->a.data, b->data,
+                         args->bias.data, args->c.data, stream->scratch);
+}
+
+static haul_status run_pack(haul_stream *stream, const haul_pack_args *args) {
+    const haul_packing *packing;
+    HAUL_TRY(plan_pack(stream->device, args, &packing));
+    HAUL_TRY(check_scratch(stream, packing->workspace));
+    if (haul_tensor_bytes(&args->packed) != packing->bytes) {
+        return haul_fail(HAUL_ERROR_INTERNAL, "a packed weight is %lld bytes, must be %lld",
+                         (long long)haul_tensor_bytes(&args->packed), (long long)packing->bytes);
+    }
+    if (packing->bytes == 0) {
+        return HAUL_OK;
+    }
+    return haul_packing_run(packing, &haul_cpu_matmul_of(stream->device)->engines,
+                            args->weight.data, args->packed.data, stream->scratch);
+}
+
+void haul_cpu_matmul_launch(haul_stream *stream, const void *args) {
+    haul_status status = run_matmul(stream, args);
+    if (status != HAUL_OK) {
+        haul_stream_fail(stream, status, "matmul: %s", haul_error_message());
+    }
+}
+
+void haul_cpu_pack_launch(haul_stream *stream, const void *args) {
+    haul_status status = run_pack(stream, args);
+    if (status != HAUL_OK) {
+        haul_stream_fail(stream, status, "pack: %s", haul_error_message());
+    }
+}

@@ -1,0 +1,53 @@
+/* Runs a program. Owns the memory of its objects; parameters live in the store. */
+#ifndef HAUL_STEP_EXECUTOR_H
+#define HAUL_STEP_EXECUTOR_H
+
+#include "step/program.h"
+#include "step/update.h"
+
+/* Fills a value that the batch brings ("tokens", ...) for one micro-batch. */
+typedef haul_status haul_fill_function(void *context, int micro_batch, const char *value,
+                                       haul_tensor tensor);
+
+typedef struct haul_executor {
+    const haul_program *program;
+    haul_store *store;
+    haul_update_options update;
+    haul_stream stream;
+    char *memory;
+    int64_t bytes;      /* of the program, and what VERDICT and COMMIT need beyond its scratch */
+    bool shares_memory; /* of another executor, which releases it */
+} haul_executor;
+
+typedef struct haul_step_request {
+    haul_step_info info; /* of micro-batch 0 */
+    int64_t samples;     /* of a micro-batch */
+    haul_fill_function *fill;
+    void *fill_context;
+    double learning_rate; /* training */
+    int64_t update;       /* training: this would be the n-th committed update, from 1 */
+} haul_step_request;
+
+/* Decides `bytes`; no memory yet. A zeroed `update` will do for a program that does not train. */
+haul_status haul_executor_plan(const haul_program *program, haul_store *store,
+                               haul_update_options update, haul_executor *out);
+haul_status haul_executor_allocate(haul_executor *executor);
+
+/* Uses the memory of `owner` instead, which must have at least as many bytes and a program of the
+ * same chunk: constants stand at the same places in both. They run in turn. */
+void haul_executor_share(haul_executor *executor, const haul_executor *owner);
+void haul_executor_deinit(haul_executor *executor);
+
+/* Runs all passes. `verdict` may be NULL without training. With a non-finite gradient nothing is
+ * committed and HAUL_OK comes back: the caller decides. */
+haul_status haul_executor_run(haul_executor *executor, const haul_step_request *request,
+                              haul_verdict *verdict);
+
+/* The same, with the passes in the order order[0 .. pass_count). */
+haul_status haul_executor_run_in_order(haul_executor *executor, const haul_step_request *request,
+                                       const int64_t *order, haul_verdict *verdict);
+
+/* What micro-batch m left in a value marked as an output. */
+haul_tensor haul_executor_output(const haul_executor *executor, int value, int micro_batch);
+
+#endif

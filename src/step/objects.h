@@ -1,0 +1,22 @@
+/* Inside step/: making the objects of a program and placing them. */
+#ifndef HAUL_STEP_OBJECTS_H
+#define HAUL_STEP_OBJECTS_H
+
+#include "step/program.h"
+
+/* A pass of one micro-batch, before the schedule multiplies it. */
+typedef struct haul_template {
+    haul_pass *passes;
+    int64_t count, capacity;
+} haul_template;
+
+/* Decides which nodes are rebuilt (program->nodes[].rebuilt). */
+void haul_recompute_choose(haul_program *program);
+
+/* Adds an object for every value, gradient, saved tensor, scratch, constant and state. */
+haul_status haul_objects_create(haul_program *program);
+
+/* Sets life times from the sequence of one micro-batch, packs slots, lays out the classes. */
+haul_status haul_objects_place(haul_program *program, const haul_template *sequence);
+
+#endif

@@ -1,0 +1,339 @@
+#include "step/program.h"
+
+#include "base/memory.h"
+#include "step/bind.h"
+#include "step/objects.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool bit(uint32_t set, int i) {
+    return set >> i & 1;
+}
+
+static haul_status append(haul_template *list, haul_pass pass) {
+    void *passes = list->passes;
+    HAUL_TRY(haul_grow(&passes, &list->capacity, list->count + 1, sizeof(haul_pass)));
+    list->passes = passes;
+    list->passes[list->count++] = pass;
+    return HAUL_OK;
+}
+
+static haul_status append_node(haul_template *list, haul_pass_kind kind, int64_t node) {
+    return append(list, (haul_pass){.kind = kind, .node = (int32_t)node});
+}
+
+static haul_status append_rebuilds(const haul_program *program, haul_template *list, int group) {
+    for (int64_t n = 0; n < program->chunk->node_count; n++) {
+        if (program->chunk->nodes[n].group == group && program->nodes[n].rebuilt) {
+            HAUL_TRY(append_node(list, HAUL_PASS_REBUILD, n));
+        }
+    }
+    return HAUL_OK;
+}
+
+/* The passes that a schedule's item means. W right behind its B is woven into it, node by node, so
+ * that gradients die early. */
+static haul_status append_forwards(const haul_program *program, haul_template *list) {
+    for (int64_t n = 0; n < program->chunk->node_count; n++) {
+        HAUL_TRY(append_node(list, HAUL_PASS_FORWARD, n));
+    }
+    return HAUL_OK;
+}
+
+static haul_status append_backwards(const haul_program *program, haul_template *list, bool input,
+                                    bool weight) {
+    const haul_chunk *chunk = program->chunk;
+    for (int64_t n = chunk->node_count - 1; n >= 0; n--) {
+        const haul_node *node = &chunk->nodes[n];
+        bool enters_group = n == chunk->node_count - 1 || chunk->nodes[n + 1].group != node->group;
+        if (input && enters_group) {
+            HAUL_TRY(append_rebuilds(program, list, node->group));
+        }
+        if (input && node->kind->backward_input != NULL) {
+            HAUL_TRY(append_node(list, HAUL_PASS_BACKWARD, n));
+        }
+        if (weight && node->kind->backward_weight != NULL) {
+            HAUL_TRY(append_node(list, HAUL_PASS_WEIGHT, n));
+        }
+    }
+    return HAUL_OK;
+}
+
+static haul_status append_item(const haul_program *program, haul_template *list,
+                               haul_schedule_op op, bool woven) {
+    switch (op) {
+    case HAUL_SCHEDULE_FORWARD:
+        return append_forwards(program, list);
+    case HAUL_SCHEDULE_BACKWARD:
+        return append_backwards(program, list, true, woven);
+    default:
+        return woven ? HAUL_OK : append_backwards(program, list, false, true);
+    }
+}
+
+/* True when each W follows its B at once. */
+static bool is_woven(const haul_schedule_rank *rank) {
+    for (int64_t i = 0; i < rank->count; i++) {
+        if (rank->items[i].op == HAUL_SCHEDULE_BACKWARD &&
+            (i + 1 == rank->count || rank->items[i + 1].op != HAUL_SCHEDULE_WEIGHT ||
+             rank->items[i + 1].micro_batch != rank->items[i].micro_batch)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void visit_scratch(const haul_program *program, int node, haul_access_function *visit,
+                          void *context) {
+    for (int i = 0; i < HAUL_NODE_SCRATCH; i++) {
+        if (program->nodes[node].scratch[i] >= 0) {
+            visit(context, program->nodes[node].scratch[i], true);
+        }
+    }
+}
+
+static void visit_forward(const haul_program *program, bool rebuild, int n,
+                          haul_access_function *visit, void *context) {
+    const haul_node *node = &program->chunk->nodes[n];
+    const haul_node_objects *objects = &program->nodes[n];
+    bool from_outputs = false;
+    for (int i = 0; i < node->plan.output_count; i++) {
+        const haul_value_objects *value = &program->values[node->outputs[i]];
+        bool kept = rebuild && value->backward == value->forward;
+        from_outputs |= kept;
+        visit(context, rebuild ? value->backward : value->forward, !kept);
+    }
+    for (int i = 0; i < node->plan.input_count && !from_outputs; i++) {
+        const haul_value_objects *value = &program->values[node->inputs[i]];
+        visit(context, rebuild ? value->backward : value->forward,
+              bit(node->plan.inputs_overwritten, i));
+    }
+    for (int i = 0; i < node->plan.saved_count; i++) {
+        visit(context, rebuild ? objects->saved_backward[i] : objects->saved[i], true);
+    }
+}
+
+static void visit_gradients_of_parameters(const haul_program *program, int n,
+                                          haul_access_function *visit, void *context) {
+    const haul_node *node = &program->chunk->nodes[n];
+    for (int i = 0; i < node->plan.buffer_count; i++) {
+        visit(context, (int)program->object_count + node->buffers[i], true);
+    }
+}
+
+static void visit_backward(const haul_program *program, bool weight, int n,
+                           haul_access_function *visit, void *context) {
+    const haul_node *node = &program->chunk->nodes[n];
+    const haul_node_objects *objects = &program->nodes[n];
+    uint32_t inputs = weight ? node->plan.inputs_for_weight : node->plan.inputs_for_backward;
+    for (int i = 0; i < node->plan.input_count; i++) {
+        const haul_value_objects *value = &program->values[node->inputs[i]];
+        if (bit(inputs, i)) {
+            visit(context, value->backward, false);
+        }
+        if (!weight && value->gradient >= 0) {
+            visit(context, value->gradient, true);
+        }
+        if (!weight && objects->add[i] >= 0) {
+            visit(context, objects->add[i], true);
+        }
+    }
+    for (int i = 0; i < node->plan.output_count; i++) {
+        const haul_value_objects *value = &program->values[node->outputs[i]];
+        if (!weight && bit(node->plan.outputs_for_backward, i)) {
+            visit(context, value->backward, false);
+        }
+        if (value->gradient >= 0) {
+            visit(context, value->gradient, false);
+        }
+        if (!weight && program->chunk->values[node->outputs[i]].leaves) {
+            visit(context, value->forward, true); /* a head makes its losses in B */
+        }
+    }
+    for (int i = 0; i < node->plan.saved_count && !weight; i++) {
+        visit(context, objects->saved_backward[i], false);
+    }
+    if (weight || node->plan.weight_in_backward) {
+        visit_gradients_of_parameters(program, n, visit, context);
+    }
+}
+
+void haul_program_accesses(const haul_program *program, haul_pass_kind kind, int node,
+                           haul_access_function *visit, void *context) {
+    if (kind == HAUL_PASS_FORWARD || kind == HAUL_PASS_REBUILD) {
+        visit_forward(program, kind == HAUL_PASS_REBUILD, node, visit, context);
+    } else if (kind == HAUL_PASS_BACKWARD || kind == HAUL_PASS_WEIGHT) {
+        visit_backward(program, kind == HAUL_PASS_WEIGHT, node, visit, context);
+    }
+    if (node >= 0) {
+        visit_scratch(program, node, visit, context);
+    }
+}
+
+int64_t haul_program_address(const haul_program *program, int index, const haul_pass *pass) {
+    const haul_object *object = &program->objects[index];
+    int64_t copy = 0;
+    if (object->memory == HAUL_MEMORY_STEP) {
+        copy = pass->micro_batch;
+    } else if (object->memory == HAUL_MEMORY_SLOT) {
+        copy = pass->slot;
+    }
+    return program->class_offset[object->memory] + copy * program->class_bytes[object->memory] +
+           object->offset;
+}
+
+/* Runs each pass of one micro-batch on a recording stream, with shapes alone. */
+static haul_status record(haul_program *program, const haul_template *sequence) {
+    haul_step_info step = {.step = 1,
+                           .training = program->options.training,
+                           .position_offset = program->options.position_offset};
+    for (int64_t i = 0; i < sequence->count; i++) {
+        const haul_pass *pass = &sequence->passes[i];
+        haul_recording rebuilt = {0};
+        haul_recording *recording = &program->forward_cost;
+        if (pass->kind == HAUL_PASS_REBUILD) {
+            recording = &rebuilt;
+        } else if (pass->kind != HAUL_PASS_FORWARD) {
+            recording = &program->backward_cost;
+        }
+        haul_stream stream = {.device = program->store->device, .recording = recording};
+        haul_run_pass(program, NULL, pass, &stream, &step);
+        HAUL_TRY(haul_stream_status(&stream));
+        program->workspace_bytes = haul_max(program->workspace_bytes, recording->workspace);
+    }
+    return HAUL_OK;
+}
+
+/* A slot is taken at F and given back at the end of W. */
+static haul_status expand(haul_program *program, const haul_schedule_rank *rank, bool woven) {
+    int *slot_of = haul_calloc(program->micro_batches, sizeof(int));
+    bool *taken = haul_calloc(program->slots, sizeof(bool));
+    haul_template list = {0};
+    haul_status status = slot_of != NULL && taken != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+    for (int64_t i = 0; i < rank->count && status == HAUL_OK; i++) {
+        haul_schedule_item item = rank->items[i];
+        int slot = slot_of[item.micro_batch];
+        if (item.op == HAUL_SCHEDULE_FORWARD) {
+            for (slot = 0; taken[slot];) {
+                slot++;
+            }
+        }
+        slot_of[item.micro_batch] = slot;
+        taken[slot] = item.op != HAUL_SCHEDULE_WEIGHT && program->options.training;
+        int64_t first = list.count;
+        if (program->options.training || item.op == HAUL_SCHEDULE_FORWARD) {
+            status = append_item(program, &list, item.op, woven);
+        }
+        for (int64_t p = first; p < list.count; p++) {
+            list.passes[p].micro_batch = item.micro_batch;
+            list.passes[p].slot = slot;
+        }
+    }
+    if (status == HAUL_OK && program->options.training) {
+        status = append_node(&list, HAUL_PASS_VERDICT, -1);
+    }
+    if (status == HAUL_OK && program->options.training) {
+        status = append_node(&list, HAUL_PASS_COMMIT, -1);
+    }
+    program->passes = list.passes;
+    program->pass_count = list.count;
+    free(slot_of);
+    free(taken);
+    return status;
+}
+
+/* The first pass of the step that makes a parameter's gradient writes it, the others add. */
+static haul_status mark_accumulation(haul_program *program) {
+    bool *written = haul_calloc(program->chunk->buffer_count, sizeof(bool));
+    if (written == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    for (int64_t p = 0; p < program->pass_count; p++) {
+        haul_pass *pass = &program->passes[p];
+        if (pass->kind != HAUL_PASS_BACKWARD && pass->kind != HAUL_PASS_WEIGHT) {
+            continue;
+        }
+        const haul_node *node = &program->chunk->nodes[pass->node];
+        if (pass->kind == HAUL_PASS_BACKWARD && !node->plan.weight_in_backward) {
+            continue;
+        }
+        for (int i = 0; i < node->plan.buffer_count; i++) {
+            pass->accumulate |= (uint32_t)written[node->buffers[i]] << i;
+            written[node->buffers[i]] = true;
+        }
+    }
+    free(written);
+    return HAUL_OK;
+}
+
+static haul_status create_tables(haul_program *program) {
+    const haul_chunk *chunk = program->chunk;
+    program->values = haul_calloc(chunk->value_count, sizeof *program->values);
+    program->nodes = haul_calloc(chunk->node_count, sizeof *program->nodes);
+    program->constants = haul_calloc(chunk->constant_count, sizeof *program->constants);
+    program->states = haul_calloc(chunk->state_count, sizeof *program->states);
+    if (program->values == NULL || program->nodes == NULL || program->constants == NULL ||
+        program->states == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    haul_node_objects none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1, -1, -1}, false};
+    for (int64_t n = 0; n < chunk->node_count; n++) {
+        program->nodes[n] = none;
+    }
+    return HAUL_OK;
+}
+
+static haul_status one_micro_batch(const haul_program *program, bool woven,
+                                   haul_template *sequence) {
+    HAUL_TRY(append_item(program, sequence, HAUL_SCHEDULE_FORWARD, woven));
+    if (program->options.training) {
+        HAUL_TRY(append_item(program, sequence, HAUL_SCHEDULE_BACKWARD, woven));
+        HAUL_TRY(append_item(program, sequence, HAUL_SCHEDULE_WEIGHT, woven));
+    }
+    return HAUL_OK;
+}
+
+static haul_status compile(haul_program *program, const haul_schedule *schedule,
+                           haul_template *sequence) {
+    const haul_schedule_rank *rank = &schedule->ranks[0];
+    bool woven = is_woven(rank);
+    HAUL_TRY(haul_schedule_check(schedule));
+    HAUL_TRY(create_tables(program));
+    haul_recompute_choose(program);
+    HAUL_TRY(haul_objects_create(program));
+    HAUL_TRY(one_micro_batch(program, woven, sequence));
+    HAUL_TRY(record(program, sequence));
+    HAUL_TRY(haul_objects_place(program, sequence));
+    HAUL_TRY(expand(program, rank, woven));
+    return mark_accumulation(program);
+}
+
+haul_status haul_program_compile(const haul_chunk *chunk, const haul_store *store,
+                                 const haul_schedule *schedule, haul_program_options options,
+                                 haul_program *out) {
+    haul_program program = {.chunk = chunk,
+                            .store = store,
+                            .options = options,
+                            .micro_batches = schedule->micro_batches,
+                            .slots = options.training ? haul_schedule_in_flight(schedule, 0) : 1};
+    haul_template sequence = {0};
+    haul_status status = compile(&program, schedule, &sequence);
+    free(sequence.passes);
+    if (status != HAUL_OK) {
+        haul_program_deinit(&program);
+        return status;
+    }
+    *out = program;
+    return HAUL_OK;
+}
+
+void haul_program_deinit(haul_program *program) {
+    free(program->passes);
+    free(program->objects);
+    free(program->values);
+    free(program->nodes);
+    free(program->constants);
+    free(program->states);
+    *program = (haul_program){0};
+}

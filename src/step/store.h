@@ -1,0 +1,59 @@
+/* The store: all parameters of a chunk in every form that training needs (value, low half of the
+ * master, main gradient, moments, packed for products), in one region of device memory. */
+#ifndef HAUL_STEP_STORE_H
+#define HAUL_STEP_STORE_H
+
+#include "base/arena.h"
+#include "layers/chunk.h"
+
+enum { HAUL_STORE_MOMENTS = 2 };
+
+typedef struct haul_store_buffer {
+    haul_tensor value;
+    haul_tensor low; /* present with bf16 values in training: see haul_adam_args */
+    haul_tensor gradient;
+    haul_tensor moments[HAUL_STORE_MOMENTS];
+    haul_tensor packed_forward;
+    haul_tensor packed_dgrad;
+} haul_store_buffer;
+
+typedef struct haul_store {
+    const haul_chunk *chunk; /* packed forms fit its products and no other chunk's */
+    haul_device *device;
+    haul_store_buffer *buffers; /* one for each of chunk->buffers */
+    haul_tensor squared_norms;  /* f64 [buffers] */
+    haul_tensor scalars;        /* u8 [sizeof(haul_step_scalars)] */
+    haul_memory_table table;    /* its lines sum to `bytes` */
+    char *memory;
+    int64_t bytes;
+} haul_store;
+
+typedef struct haul_store_options {
+    bool training; /* false: values alone */
+    int moments;   /* of the optimizer: 2 for adam, 1 for sgd */
+} haul_store_options;
+
+/* Decides shapes and places; no memory yet. The chunk and the device must outlive the store. */
+haul_status haul_store_plan(const haul_chunk *chunk, haul_device *device,
+                            haul_store_options options, haul_store *out);
+
+/* Takes the memory, zeroed, and gives every tensor its data. */
+haul_status haul_store_allocate(haul_store *store);
+void haul_store_deinit(haul_store *store);
+
+/* Writes initial values. A normal value depends on the seed, the name of its view and its place in
+ * it, on nothing else. */
+void haul_store_initialize(haul_store *store, uint64_t seed);
+
+/* Makes the packed forms from the values: after loading and after each commit. */
+void haul_store_pack(haul_store *store, haul_stream *stream);
+
+/* View `view` of a tensor that has the rows of buffer `buffer`. */
+haul_tensor haul_store_view(const haul_store *store, int64_t buffer, int view,
+                            const haul_tensor *tensor);
+
+/* Sets element `index` of a buffer's value from a number: rounded, with the low half as the rest.
+ */
+void haul_store_set(haul_store_buffer *buffer, int64_t index, double value);
+
+#endif

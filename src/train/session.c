@@ -1,0 +1,145 @@
+#include "train/session.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int64_t haul_session_micro_batches(const haul_config *config) {
+    return config->global_batch_size / config->micro_batch_size;
+}
+
+static haul_product_dtype product_of(const haul_config *config) {
+    switch (config->cpu_product_dtype) {
+    case HAUL_CPU_PRODUCT_BF16:
+        return HAUL_PRODUCT_BF16;
+    case HAUL_CPU_PRODUCT_F32:
+        return HAUL_PRODUCT_F32;
+    default:
+        return HAUL_PRODUCT_AUTO;
+    }
+}
+
+static haul_status compile(haul_session *session, bool training, int micro_batches,
+                           haul_program *program) {
+    const haul_config *config = session->config;
+    haul_program_options options = {
+        .training = training, .recompute = config->recompute_granularity == HAUL_RECOMPUTE_FULL};
+    haul_schedule schedule;
+    HAUL_TRY(haul_schedule_none(micro_batches, &schedule));
+    haul_status status =
+        haul_program_compile(&session->chunk, &session->store, &schedule, options, program);
+    haul_schedule_deinit(&schedule);
+    return status;
+}
+
+static haul_update_options update_options(const haul_config *config) {
+    bool adam = config->optimizer == HAUL_OPTIMIZER_ADAM;
+    return (haul_update_options){.kind = adam ? HAUL_UPDATE_ADAM : HAUL_UPDATE_SGD,
+                                 .beta1 = config->adam_beta1,
+                                 .beta2 = config->adam_beta2,
+                                 .epsilon = config->adam_eps,
+                                 .momentum = config->sgd_momentum,
+                                 .weight_decay = config->weight_decay,
+                                 .clip = config->clip_grad};
+}
+
+static haul_status plan_programs(haul_session *session, bool train) {
+    const haul_update_options update = update_options(session->config);
+    haul_store_options store = {.training = train, .moments = haul_update_moments(update.kind)};
+    HAUL_TRY(haul_store_plan(&session->chunk, &session->device, store, &session->store));
+    HAUL_TRY(compile(session, false, 1, &session->evaluation));
+    HAUL_TRY(
+        haul_executor_plan(&session->evaluation, &session->store, update, &session->evaluator));
+    if (train) {
+        int64_t micro_batches = haul_session_micro_batches(session->config);
+        if (micro_batches > 1 << 20) {
+            return haul_fail(HAUL_ERROR_CONFIG, "%lld micro-batches a step, must be at most %d",
+                             (long long)micro_batches, 1 << 20);
+        }
+        HAUL_TRY(compile(session, true, (int)micro_batches, &session->training));
+        HAUL_TRY(
+            haul_executor_plan(&session->training, &session->store, update, &session->trainer));
+    }
+    return HAUL_OK;
+}
+
+/* What the process takes already: code, libraries, the compiled plans. */
+static int64_t resident_bytes(void) {
+    FILE *file = fopen("/proc/self/statm", "re");
+    long long pages = 0;
+    if (file != NULL) {
+        if (fscanf(file, "%*s %lld", &pages) != 1) {
+            pages = 0;
+        }
+        fclose(file);
+    }
+    return pages * 4096;
+}
+
+static haul_status tabulate(haul_session *session, bool train) {
+    const haul_program *program = train ? &session->training : &session->evaluation;
+    haul_memory_table *table = &session->memory;
+    for (int64_t i = 0; i < session->store.table.count; i++) {
+        const haul_memory_line *line = &session->store.table.lines[i];
+        HAUL_TRY(haul_memory_table_add(table, line->name, line->category, line->bytes));
+    }
+    HAUL_TRY(haul_program_memory(program, table));
+    int64_t work = haul_max(session->trainer.bytes, session->evaluator.bytes) - program->bytes;
+    HAUL_TRY(
+        haul_memory_table_add(table, "what evaluation and COMMIT need beyond", "scratch", work));
+    return haul_memory_table_add(table, "before the first allocation", "code and libraries",
+                                 resident_bytes());
+}
+
+haul_status haul_session_plan(haul_session *session, const haul_config *config, bool train) {
+    *session = (haul_session){.config = config};
+    bool reference = config->device == HAUL_DEVICE_REF;
+    HAUL_TRY(haul_device_init(&session->device, reference ? "ref" : "cpu", (int)config->threads,
+                              product_of(config)));
+    haul_model_options model = {.numerics = haul_model_numerics(config, reference),
+                                .batch = config->micro_batch_size,
+                                .sequence_length = config->seq_length};
+    HAUL_TRY(haul_model_build(config, &model, &session->chunk, &session->values));
+    HAUL_TRY(plan_programs(session, train));
+    return tabulate(session, train);
+}
+
+static haul_status explain_memory(const haul_session *session) {
+    haul_string text = {0};
+    if (haul_memory_table_render(&session->memory, 3, &text) == HAUL_OK) {
+        haul_fail_context("%s", text.data);
+    }
+    haul_string_deinit(&text);
+    haul_hint("lower --micro-batch-size or --seq-length, or add --recompute-granularity full");
+    return HAUL_ERROR_MEMORY;
+}
+
+haul_status haul_session_allocate(haul_session *session) {
+    bool train = session->training.passes != NULL;
+    haul_executor *first = &session->evaluator;
+    if (train) {
+        first = &session->trainer;
+        first->bytes = haul_max(first->bytes, session->evaluator.bytes);
+    }
+    haul_status status = haul_store_allocate(&session->store);
+    if (status == HAUL_OK) {
+        status = haul_executor_allocate(first);
+    }
+    if (status == HAUL_OK && train) {
+        haul_executor_share(&session->evaluator, first);
+    }
+    return status == HAUL_ERROR_MEMORY ? explain_memory(session) : status;
+}
+
+void haul_session_deinit(haul_session *session) {
+    haul_executor_deinit(&session->evaluator);
+    haul_executor_deinit(&session->trainer);
+    haul_program_deinit(&session->training);
+    haul_program_deinit(&session->evaluation);
+    haul_store_deinit(&session->store);
+    haul_chunk_deinit(&session->chunk);
+    haul_device_deinit(&session->device);
+    haul_memory_table_deinit(&session->memory);
+    *session = (haul_session){0};
+}

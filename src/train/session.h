@@ -1,0 +1,31 @@
+/* A training made ready: device, model, parameters, the compiled programs for training and
+ * evaluation and one region of memory that both use in turn. */
+#ifndef HAUL_TRAIN_SESSION_H
+#define HAUL_TRAIN_SESSION_H
+
+#include "config/config.h"
+#include "model/build.h"
+#include "step/executor.h"
+
+typedef struct haul_session {
+    const haul_config *config;
+    haul_device device;
+    haul_chunk chunk;
+    haul_model_values values;
+    haul_store store;
+    haul_program training, evaluation;
+    haul_executor trainer, evaluator;
+    haul_memory_table memory; /* all that the run takes, for people */
+} haul_session;
+
+/* Plans everything for a finalized config; nothing large is allocated. `train` false leaves out
+ * what only training needs. Deinit is legal after a failure. */
+haul_status haul_session_plan(haul_session *session, const haul_config *config, bool train);
+
+/* Takes the memory. HAUL_ERROR_MEMORY names the largest lines and what would help. */
+haul_status haul_session_allocate(haul_session *session);
+void haul_session_deinit(haul_session *session);
+
+int64_t haul_session_micro_batches(const haul_config *config);
+
+#endif

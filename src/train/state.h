@@ -1,0 +1,33 @@
+/* The persistent state of a training as named tensors: what a checkpoint holds, and Hugging Face
+ * weights. */
+#ifndef HAUL_TRAIN_STATE_H
+#define HAUL_TRAIN_STATE_H
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/huggingface.h"
+#include "config/config.h"
+#include "step/store.h"
+
+typedef struct haul_state_list {
+    haul_checkpoint_tensor *tensors; /* views into the store */
+    int64_t count;
+    char *names; /* owned text of all names */
+} haul_state_list;
+
+/* Every view of every parameter under its Hugging Face name, and, of a store that trains, its low
+ * half
+ * ("optimizer.low.NAME") and moments ("optimizer.exp_avg.NAME", "optimizer.exp_avg_sq.NAME"). */
+haul_status haul_state_list_init(const haul_store *store, haul_state_list *out);
+void haul_state_list_deinit(haul_state_list *list);
+
+/* Fills the whole store from a checkpoint; a store that does not train reads the values alone. */
+haul_status haul_state_load(haul_store *store, haul_checkpoint *checkpoint);
+
+/* Fills the values from a Hugging Face directory (rows of padding become 0, moments stay). */
+haul_status haul_state_import(haul_store *store, const haul_config *config, const char *directory);
+
+/* Writes the values with a config.json as a directory that transformers loads. */
+haul_status haul_state_export(const haul_store *store, const haul_config *config,
+                              const char *directory);
+
+#endif
