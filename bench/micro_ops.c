@@ -1,5 +1,5 @@
 /* Speed of the cpu backend's ops that memory bounds, in GB/s of what each must read and write
- * (haul_op_cost), beside a copy of 256 MiB measured in the same run.
+ * (haul_op_cost), beside a copy of 128 MiB measured in the same run.
  *
  *     micro_ops [threads] [isa]
  */
@@ -33,7 +33,7 @@ typedef struct bench {
     double copy_rate; /* bytes a second */
 } bench;
 
-enum { SECONDS_PER_OP = 40 /* thousandths */, WARM_UPS = 2 };
+enum { MILLISECONDS_PER_OP = 40, WARM_UPS = 2 };
 static const int64_t pool_bytes = INT64_C(1) << 30;
 static const int64_t scratch_bytes = INT64_C(64) << 20;
 
@@ -74,7 +74,7 @@ static haul_tensor token_tensor(bench *b, int64_t rows, int64_t vocabulary) {
 
 /* Seconds of a launch: the best of as many as fit the time. */
 static double best_seconds(bench *b, haul_op op, const void *args) {
-    double best = 1e9, end = haul_clock_seconds() + SECONDS_PER_OP / 1000.0;
+    double best = 1e9, end = haul_clock_seconds() + MILLISECONDS_PER_OP * 1e-3;
     for (int i = 0; i < WARM_UPS || haul_clock_seconds() < end; i++) {
         double start = haul_clock_seconds();
         haul_launch(&b->stream, op, args);
@@ -88,10 +88,10 @@ static double best_seconds(bench *b, haul_op op, const void *args) {
     return best;
 }
 
-static void measure(bench *b, haul_op op, const void *args) {
+static void measure(bench *b, haul_op op, const char *variant, const void *args) {
     double seconds = best_seconds(b, op, args);
     double rate = (double)haul_op_cost(op, args).bytes / seconds;
-    printf("%-16s %-4s %10.1f us %7.2f GB/s %5.0f %% of copy\n", haul_op_name(op),
+    printf("%-16s %-5s %-4s %10.1f us %7.2f GB/s %5.0f %% of copy\n", haul_op_name(op), variant,
            haul_dtype_name(b->dtype), seconds * 1e6, rate * 1e-9, 100.0 * rate / b->copy_rate);
     b->used = 0;
 }
@@ -111,28 +111,28 @@ static void measure_copy(bench *b) {
 static void measure_elementwise(bench *b, const shape *s) {
     int64_t rows = s->batch * s->sequence, hidden = s->hidden, wide = s->feed_forward;
     haul_fill_args fill = {.y = tensor(b, HAUL_F32, rows, wide)};
-    measure(b, HAUL_OP_FILL, &fill);
+    measure(b, HAUL_OP_FILL, "", &fill);
     haul_add_args add = {activations(b, rows, hidden), activations(b, rows, hidden),
                          tensor(b, b->dtype, rows, hidden)};
-    measure(b, HAUL_OP_ADD, &add);
+    measure(b, HAUL_OP_ADD, "", &add);
     haul_dropout_args dropout = {.x = activations(b, rows, hidden),
                                  .y = tensor(b, b->dtype, rows, hidden),
                                  .sequence_length = s->sequence,
                                  .dropout = {.probability = 0.1}};
-    measure(b, HAUL_OP_DROPOUT, &dropout);
+    measure(b, HAUL_OP_DROPOUT, "", &dropout);
     haul_swiglu_args swiglu = {activations(b, rows, 2 * wide), tensor(b, b->dtype, rows, wide)};
-    measure(b, HAUL_OP_SWIGLU, &swiglu);
+    measure(b, HAUL_OP_SWIGLU, "", &swiglu);
     haul_swiglu_backward_args swiglu_backward = {activations(b, rows, wide),
                                                  activations(b, rows, 2 * wide),
                                                  tensor(b, b->dtype, rows, 2 * wide)};
-    measure(b, HAUL_OP_SWIGLU_BACKWARD, &swiglu_backward);
+    measure(b, HAUL_OP_SWIGLU_BACKWARD, "", &swiglu_backward);
     for (int tanh = 0; tanh < 2; tanh++) {
         haul_gelu_args gelu = {activations(b, rows, wide), tensor(b, b->dtype, rows, wide), tanh};
-        measure(b, HAUL_OP_GELU, &gelu);
+        measure(b, HAUL_OP_GELU, tanh ? "tanh" : "exact", &gelu);
         haul_gelu_backward_args gelu_backward = {activations(b, rows, wide),
                                                  activations(b, rows, wide),
                                                  tensor(b, b->dtype, rows, wide), tanh};
-        measure(b, HAUL_OP_GELU_BACKWARD, &gelu_backward);
+        measure(b, HAUL_OP_GELU_BACKWARD, tanh ? "tanh" : "exact", &gelu_backward);
     }
     haul_rope_args rope = {.x = activations(b, rows, 3 * hidden),
                            .table = random_tensor(b, HAUL_F32, s->sequence, hidden / s->heads),
@@ -144,7 +144,7 @@ static void measure_elementwise(bench *b, const shape *s) {
     for (int64_t i = 0; i < s->sequence * (hidden / s->heads); i++) {
         ((float *)rope.table.data)[i] = i % 2 == 0 ? 0.6f : 0.8f;
     }
-    measure(b, HAUL_OP_ROPE, &rope);
+    measure(b, HAUL_OP_ROPE, "", &rope);
 }
 
 static void measure_embedding(bench *b, const shape *s) {
@@ -154,14 +154,14 @@ static void measure_embedding(bench *b, const shape *s) {
                              .positions = activations(b, s->sequence, hidden),
                              .y = tensor(b, b->dtype, rows, hidden),
                              .sequence_length = s->sequence};
-    measure(b, HAUL_OP_EMBED, &embed);
+    measure(b, HAUL_OP_EMBED, "", &embed);
     haul_embed_backward_args backward = {.tokens = token_tensor(b, rows, s->vocabulary),
                                          .dy = activations(b, rows, hidden),
                                          .d_table = tensor(b, HAUL_F32, s->vocabulary, hidden),
                                          .d_positions = tensor(b, HAUL_F32, s->sequence, hidden),
                                          .sequence_length = s->sequence,
                                          .accumulate_table = true};
-    measure(b, HAUL_OP_EMBED_BACKWARD, &backward);
+    measure(b, HAUL_OP_EMBED_BACKWARD, "", &backward);
 }
 
 static void measure_reductions(bench *b, const shape *s) {
@@ -174,7 +174,7 @@ static void measure_reductions(bench *b, const shape *s) {
                            .weight = activations(b, 1, hidden),
                            .y = tensor(b, b->dtype, rows, hidden),
                            .statistics = tensor(b, HAUL_F32, rows, 2)};
-    measure(b, HAUL_OP_NORM, &norm);
+    measure(b, HAUL_OP_NORM, "", &norm);
     haul_norm_backward_args backward = {.kind = HAUL_NORM_LAYER,
                                         .dy = activations(b, rows, hidden),
                                         .s = activations(b, rows, hidden),
@@ -184,10 +184,10 @@ static void measure_reductions(bench *b, const shape *s) {
                                         .dx = tensor(b, b->dtype, rows, hidden),
                                         .d_weight = tensor(b, HAUL_F32, 1, hidden),
                                         .d_bias = tensor(b, HAUL_F32, 1, hidden)};
-    measure(b, HAUL_OP_NORM_BACKWARD, &backward);
+    measure(b, HAUL_OP_NORM_BACKWARD, "", &backward);
     haul_bias_backward_args bias = {.dy = activations(b, rows, s->feed_forward),
                                     .d_bias = tensor(b, HAUL_F32, 1, s->feed_forward)};
-    measure(b, HAUL_OP_BIAS_BACKWARD, &bias);
+    measure(b, HAUL_OP_BIAS_BACKWARD, "", &bias);
     int64_t tokens = haul_min(rows, 1024);
     haul_loss_args loss = {.logits = activations(b, tokens, s->vocabulary),
                            .targets = token_tensor(b, tokens, s->vocabulary),
@@ -195,7 +195,7 @@ static void measure_reductions(bench *b, const shape *s) {
                            .losses = tensor(b, HAUL_F32, tokens, 1),
                            .vocabulary = s->vocabulary,
                            .gradient = true};
-    measure(b, HAUL_OP_LOSS, &loss);
+    measure(b, HAUL_OP_LOSS, "", &loss);
 }
 
 static void measure_optimizer(bench *b, const shape *s) {
@@ -203,7 +203,7 @@ static void measure_optimizer(bench *b, const shape *s) {
     double sum;
     haul_squared_norm_args norm = {random_tensor(b, HAUL_F32, rows, columns),
                                    haul_tensor_1d(&sum, HAUL_F64, 1), false};
-    measure(b, HAUL_OP_SQUARED_NORM, &norm);
+    measure(b, HAUL_OP_SQUARED_NORM, "", &norm);
     haul_step_scalars scalars = {.learning_rate = 1e-4,
                                  .gradient_scale = 1.0,
                                  .bias_correction1 = 1.0,
@@ -221,7 +221,7 @@ static void measure_optimizer(bench *b, const shape *s) {
         adam.low = tensor(b, HAUL_U16, rows, columns);
     }
     memset(adam.second_moment.data, 0, (size_t)haul_tensor_bytes(&adam.second_moment));
-    measure(b, HAUL_OP_ADAM, &adam);
+    measure(b, HAUL_OP_ADAM, "", &adam);
 }
 
 static haul_status open_bench(bench *b, int threads, const char *isa) {

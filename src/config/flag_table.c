@@ -183,6 +183,8 @@ static const haul_flag table[] = {
     {"data-path", &prefixes, HAUL_GROUP_DATA, TRAIN | EVAL, AT(data_path), NULL,
      "data sets made by haul data build, as prefixes of .bin and .idx; several are blended, each "
      "with a weight in front of it"},
+    {"valid-data-path", &prefixes, HAUL_GROUP_DATA, TRAIN, AT(valid_data_path), NULL,
+     "data sets for evaluation alone; then --data-path is used for training alone"},
     {"split", &shares, HAUL_GROUP_DATA, TRAIN | EVAL, AT(split), NULL,
      "shares of training, validation and test, \"969, 30, 1\" when not given"},
     {"mock-data", &on_off, HAUL_GROUP_DATA, TRAIN, AT(mock_data), NULL,
@@ -201,7 +203,7 @@ static const haul_flag table[] = {
      "a tokenizer.json"},
     {"append-eod", &on_off, HAUL_GROUP_DATA, BUILD, AT(append_eod), NULL,
      "end each document with the end-of-document token"},
-    {"document-separator", &separator, HAUL_GROUP_DATA, BUILD | TOKENIZER, AT(document_separator),
+    {"document-separator", &separator, HAUL_GROUP_DATA, TRAIN | BUILD | TOKENIZER, AT(document_separator),
      NULL, "what ends a document of a text file"},
     {"holdout", &fraction, HAUL_GROUP_DATA, BUILD, AT(holdout), "0",
      "fraction of the documents to write to a second data set, for evaluation"},

@@ -1,6 +1,6 @@
 #include "data/text_reader.h"
 
-#include "base/memory.h"
+#include "base/string.h"
 #include "data/separator.h"
 
 #include <jansson.h>
@@ -12,26 +12,30 @@ static const char *line_after(const char *text, const char *end) {
     return newline != NULL ? newline + 1 : end;
 }
 
-static haul_status split_text(const haul_text_chunk *chunk, const char *separator,
-                              haul_document_function *function, void *context) {
-    const char *end = chunk->text + chunk->bytes, *begin = chunk->text, *at = begin;
-    bool continues = chunk->continues;
-    while (separator != NULL && at < end) {
-        const char *next = line_after(at, end);
-        int64_t length = next - at - (next[-1] == '\n');
-        if (haul_is_separator(at, length, separator)) {
-            if (at > begin || continues) {
+static haul_status split_by_lines(const haul_text_chunk *chunk, const char *separator,
+                                  haul_document_function *function, void *context) {
+    const char *end = chunk->text + chunk->bytes, *begin = chunk->text, *next;
+    for (const char *at = begin; at < end; at = next) {
+        next = line_after(at, end);
+        if (haul_is_separator(at, next - at - (next[-1] == '\n'), separator)) {
+            if (at > begin) {
                 HAUL_TRY(function(context, 0, begin, at - begin, true));
             }
-            continues = false;
             begin = next;
         }
-        at = next;
     }
-    if (end > begin || continues) {
-        return function(context, 0, begin, end - begin, !chunk->open);
+    return end > begin ? function(context, 0, begin, end - begin, true) : HAUL_OK;
+}
+
+static haul_status split_text(const haul_text_chunk *chunk, const char *separator,
+                              haul_document_function *function, void *context) {
+    if (separator != NULL) {
+        return split_by_lines(chunk, separator, function, context);
     }
-    return HAUL_OK;
+    if (chunk->bytes == 0 && !chunk->continues) {
+        return HAUL_OK;
+    }
+    return function(context, 0, chunk->text, chunk->bytes, !chunk->open);
 }
 
 static haul_status visit_members(const haul_text_input *input, const json_t *object,
@@ -66,13 +70,11 @@ static haul_status visit_line(const haul_text_input *input, const char *line, in
     return status;
 }
 
-static bool is_blank(const char *line, int64_t bytes) {
-    for (int64_t i = 0; i < bytes; i++) {
-        if (strchr(" \t\r\n", line[i]) == NULL || line[i] == '\0') {
-            return false;
-        }
+static bool is_blank(const char *line, const char *end) {
+    while (line < end && (*line == ' ' || *line == '\t' || *line == '\r' || *line == '\n')) {
+        line++;
     }
-    return true;
+    return line == end;
 }
 
 static haul_status split_json(const haul_text_input *input, const haul_text_chunk *chunk,
@@ -85,7 +87,7 @@ static haul_status split_json(const haul_text_input *input, const haul_text_chun
         haul_string_clear(&place);
         haul_string_append_format(&place, "%s:%lld:", chunk->file, (long long)line);
         status = haul_string_status(&place);
-        if (status == HAUL_OK && !is_blank(at, next - at)) {
+        if (status == HAUL_OK && !is_blank(at, next)) {
             status = visit_line(input, at, next - at, place.data, function, context);
         }
         at = next;

@@ -1,119 +1,102 @@
-#include "schedule/schedule.h"
-
 #include "base/memory.h"
-
-#include <stdbool.h>
+#include "schedule/walk.h"
 
 #include <stdlib.h>
 
-static const char *const op_names[] = {"F", "B", "W"};
-
-/* done[(stage * micro_batches + m) * 3 + op] */
-typedef struct progress {
+/* Where a failure is. */
+typedef struct place {
     const haul_schedule *schedule;
-    unsigned char *done;
-    int64_t *next; /* position of each rank */
-} progress;
+    int rank;
+    int64_t position;
+} place;
 
-static unsigned char *cell(const progress *state, int stage, int micro_batch, haul_schedule_op op) {
-    int64_t row = (int64_t)stage * state->schedule->micro_batches + micro_batch;
-    return &state->done[row * 3 + op];
+static haul_schedule_item item_at(place at) {
+    return at.schedule->ranks[at.rank].items[at.position];
 }
 
-static haul_status fail_item(int stage, int64_t position, haul_schedule_item item,
-                             const char *what) {
-    return haul_fail(HAUL_ERROR_CONFIG, "schedule, rank %d, position %lld, %s%d: %s", stage,
-                     (long long)position, op_names[item.op], item.micro_batch, what);
+static haul_status fail_item(place at, const char *what) {
+    haul_schedule_item item = item_at(at);
+    return haul_fail(HAUL_ERROR_CONFIG, "schedule, rank %d, position %lld, %s%d: %s", at.rank,
+                     (long long)at.position, haul_schedule_op_names[item.op], item.micro_batch,
+                     what);
 }
 
-/* What does not depend on other ranks: range, once each, own order. */
-static haul_status check_rank(const progress *state, int stage) {
-    const haul_schedule *schedule = state->schedule;
-    const haul_schedule_rank *rank = &schedule->ranks[stage];
-    int last_weight = -1;
-    for (int64_t i = 0; i < rank->count; i++) {
-        haul_schedule_item item = rank->items[i];
-        if (item.micro_batch < 0 || item.micro_batch >= schedule->micro_batches || item.chunk < 0 ||
-            item.chunk >= schedule->chunks) {
-            return fail_item(stage, i, item, "no such micro-batch or chunk");
+static haul_status check_range(place at) {
+    haul_schedule_item item = item_at(at);
+    if ((int)item.op < 0 || (int)item.op >= HAUL_SCHEDULE_OPS) {
+        return haul_fail(HAUL_ERROR_CONFIG, "schedule, rank %d, position %lld: no such op %d",
+                         at.rank, (long long)at.position, (int)item.op);
+    }
+    if (item.micro_batch < 0 || item.micro_batch >= at.schedule->micro_batches) {
+        return fail_item(at, "no such micro-batch");
+    }
+    if (item.chunk < 0 || item.chunk >= at.schedule->chunks) {
+        return fail_item(at, "no such chunk");
+    }
+    return HAUL_OK;
+}
+
+/* What does not depend on other ranks. `seen` [micro_batches, ops] is zeroed. */
+static haul_status check_rank(const haul_schedule *schedule, int rank, bool *seen) {
+    const haul_schedule_rank *list = &schedule->ranks[rank];
+    int32_t last_weight = -1;
+    for (int64_t i = 0; i < list->count; i++) {
+        place at = {schedule, rank, i};
+        HAUL_TRY(check_range(at));
+        haul_schedule_item item = item_at(at);
+        bool *mine = &seen[(int64_t)item.micro_batch * HAUL_SCHEDULE_OPS + (int64_t)item.op];
+        if (*mine) {
+            return fail_item(at, "comes twice");
         }
-        if (*cell(state, stage, item.micro_batch, item.op)) {
-            return fail_item(stage, i, item, "comes twice");
-        }
-        if (item.op != HAUL_SCHEDULE_FORWARD &&
-            !*cell(state, stage, item.micro_batch, (haul_schedule_op)(item.op - 1))) {
-            return fail_item(stage, i, item, "comes before what it needs");
+        if (item.op != HAUL_SCHEDULE_FORWARD && !mine[-1]) {
+            return fail_item(at, item.op == HAUL_SCHEDULE_BACKWARD ? "comes before its F"
+                                                                   : "comes before its B");
         }
         if (item.op == HAUL_SCHEDULE_WEIGHT) {
             if (item.micro_batch < last_weight) {
-                return fail_item(stage, i, item, "W must run in ascending order of micro-batches");
+                return fail_item(at, "W must run in ascending order of micro-batches");
             }
             last_weight = item.micro_batch;
         }
-        *cell(state, stage, item.micro_batch, item.op) = 1;
+        *mine = true;
     }
-    if (rank->count != 3 * (int64_t)schedule->micro_batches) {
-        return haul_fail(HAUL_ERROR_CONFIG, "schedule, rank %d: %lld items, must be %lld", stage,
-                         (long long)rank->count, 3 * (long long)schedule->micro_batches);
+    for (int64_t i = 0; i < (int64_t)schedule->micro_batches * HAUL_SCHEDULE_OPS; i++) {
+        if (!seen[i]) {
+            return haul_fail(HAUL_ERROR_CONFIG, "schedule, rank %d: %s%lld is missing", rank,
+                             haul_schedule_op_names[i % HAUL_SCHEDULE_OPS],
+                             (long long)(i / HAUL_SCHEDULE_OPS));
+        }
     }
     return HAUL_OK;
 }
 
-static bool ready(const progress *state, int stage, haul_schedule_item item) {
-    if (item.op == HAUL_SCHEDULE_FORWARD) {
-        return stage == 0 || *cell(state, stage - 1, item.micro_batch, item.op);
+static haul_status check_ranks(const haul_schedule *schedule) {
+    haul_status status = HAUL_OK;
+    for (int rank = 0; rank < schedule->stages && status == HAUL_OK; rank++) {
+        bool *seen = haul_calloc(schedule->micro_batches, HAUL_SCHEDULE_OPS * sizeof(bool));
+        status = seen != NULL ? check_rank(schedule, rank, seen) : HAUL_ERROR_MEMORY;
+        free(seen);
     }
-    if (item.op == HAUL_SCHEDULE_BACKWARD) {
-        return stage == state->schedule->stages - 1 ||
-               *cell(state, stage + 1, item.micro_batch, item.op);
-    }
-    return true;
+    return status;
 }
 
-/* Runs all ranks as far as they come; stuck before the end is a deadlock. */
-static haul_status check_deadlock(progress *state) {
-    const haul_schedule *schedule = state->schedule;
-    bool moved = true;
-    while (moved) {
-        moved = false;
-        for (int stage = 0; stage < schedule->stages; stage++) {
-            const haul_schedule_rank *rank = &schedule->ranks[stage];
-            while (state->next[stage] < rank->count &&
-                   ready(state, stage, rank->items[state->next[stage]])) {
-                haul_schedule_item item = rank->items[state->next[stage]++];
-                *cell(state, stage, item.micro_batch, item.op) = 1;
-                moved = true;
-            }
+/* A rank that does not come to the end waits for ever. */
+static haul_status check_deadlock(const haul_schedule *schedule) {
+    haul_schedule_walk walk;
+    haul_status status = haul_schedule_walk_init(&walk, schedule);
+    for (int rank = 0; rank < schedule->stages && status == HAUL_OK; rank++) {
+        place at = {schedule, rank, walk.next[rank]};
+        if (at.position < schedule->ranks[rank].count) {
+            status = fail_item(at, "waits for ever for another rank (deadlock)");
         }
     }
-    for (int stage = 0; stage < schedule->stages; stage++) {
-        int64_t at = state->next[stage];
-        if (at < schedule->ranks[stage].count) {
-            return fail_item(stage, at, schedule->ranks[stage].items[at],
-                             "waits for ever for another rank (deadlock)");
-        }
-    }
-    return HAUL_OK;
+    haul_schedule_walk_deinit(&walk);
+    return status;
 }
 
 haul_status haul_schedule_check(const haul_schedule *schedule) {
-    int64_t cells = (int64_t)schedule->stages * schedule->micro_batches * 3;
-    progress state = {.schedule = schedule,
-                      .done = haul_calloc(cells, 1),
-                      .next = haul_calloc(schedule->stages, sizeof(int64_t))};
-    haul_status status = state.done != NULL && state.next != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
-    for (int stage = 0; stage < schedule->stages && status == HAUL_OK; stage++) {
-        status = check_rank(&state, stage);
-    }
-    for (int64_t i = 0; i < cells && status == HAUL_OK; i++) {
-        state.done[i] = 0;
-    }
-    if (status == HAUL_OK) {
-        status = check_deadlock(&state);
-    }
-    free(state.done);
-    free(state.next);
-    return status;
+    HAUL_TRY(check_ranks(schedule));
+    return check_deadlock(schedule);
 }
 
 int haul_schedule_in_flight(const haul_schedule *schedule, int rank) {
@@ -125,54 +108,4 @@ int haul_schedule_in_flight(const haul_schedule *schedule, int rank) {
         held -= list->items[i].op == HAUL_SCHEDULE_WEIGHT;
     }
     return most;
-}
-
-/* Time advances by one cell an op; a rank that waits shows "--". */
-haul_status haul_schedule_print(const haul_schedule *schedule, haul_string *out) {
-    haul_status status = haul_schedule_check(schedule);
-    int64_t cells = (int64_t)schedule->stages * schedule->micro_batches * 3;
-    progress state = {.schedule = schedule,
-                      .done = haul_calloc(cells, 1),
-                      .next = haul_calloc(schedule->stages, sizeof(int64_t))};
-    haul_string *rows = haul_calloc(schedule->stages, sizeof *rows);
-    if (status == HAUL_OK && (state.done == NULL || state.next == NULL || rows == NULL)) {
-        status = HAUL_ERROR_MEMORY;
-    }
-    for (int64_t left = cells; status == HAUL_OK && left > 0;) {
-        haul_schedule_item *ran = haul_calloc(schedule->stages, sizeof *ran);
-        if (ran == NULL) {
-            status = HAUL_ERROR_MEMORY;
-            break;
-        }
-        for (int stage = 0; stage < schedule->stages; stage++) {
-            const haul_schedule_rank *rank = &schedule->ranks[stage];
-            int64_t at = state.next[stage];
-            ran[stage].chunk = -1;
-            if (at < rank->count && ready(&state, stage, rank->items[at])) {
-                ran[stage] = rank->items[at];
-                state.next[stage]++;
-                left--;
-            }
-        }
-        for (int stage = 0; stage < schedule->stages; stage++) {
-            if (ran[stage].chunk < 0) {
-                haul_string_append_text(&rows[stage], " -- ");
-            } else {
-                *cell(&state, stage, ran[stage].micro_batch, ran[stage].op) = 1;
-                haul_string_append_format(&rows[stage], "%s%-3d", op_names[ran[stage].op],
-                                          ran[stage].micro_batch);
-            }
-        }
-        free(ran);
-    }
-    for (int stage = 0; rows != NULL && stage < schedule->stages; stage++) {
-        if (status == HAUL_OK) {
-            haul_string_append_format(out, "stage %-3d %s\n", stage, rows[stage].data);
-        }
-        haul_string_deinit(&rows[stage]);
-    }
-    free(rows);
-    free(state.done);
-    free(state.next);
-    return status == HAUL_OK ? haul_string_status(out) : status;
 }

@@ -45,13 +45,14 @@ haul_status haul_schedule_1f1b(int stages, int micro_batches, haul_schedule *out
 
 /* Proves that each rank does F, B and W of every micro-batch exactly once, F before B before W, W
  * in ascending order, and that all ranks come to the end: F waits for the stage before, B for the
- * stage behind. The message of a failure names rank, position and item. */
+ * stage behind. HAUL_ERROR_CONFIG names rank, position and item of the first mistake. */
 haul_status haul_schedule_check(const haul_schedule *schedule);
 
 /* The most micro-batches of which a rank holds activations at once, from F to the end of W. */
 int haul_schedule_in_flight(const haul_schedule *schedule, int rank);
 
-/* Draws the ranks as rows of cells in time, each op taking one cell ("F3", "B0", "W0", "--"). */
+/* Appends a picture to `out`: a row for each rank, time from left to right, each op taking one cell
+ * ("F3", "B0", "W0"; "--" while the rank waits). Fails where haul_schedule_check does. */
 haul_status haul_schedule_print(const haul_schedule *schedule, haul_string *out);
 
 #endif

@@ -79,6 +79,12 @@ static void give_scratch(haul_executor *executor, bool whole) {
     executor->stream.scratch_bytes = executor->bytes - begin;
 }
 
+haul_status haul_executor_pack(haul_executor *executor) {
+    give_scratch(executor, true);
+    haul_store_pack(executor->store, &executor->stream);
+    return haul_stream_status(&executor->stream);
+}
+
 static haul_status fill_batch(haul_executor *executor, const haul_step_request *request,
                               const haul_pass *pass) {
     const haul_program *program = executor->program;

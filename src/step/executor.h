@@ -38,6 +38,9 @@ haul_status haul_executor_allocate(haul_executor *executor);
 void haul_executor_share(haul_executor *executor, const haul_executor *owner);
 void haul_executor_deinit(haul_executor *executor);
 
+/* Makes the packed forms of the store's values: after they were initialised or loaded. */
+haul_status haul_executor_pack(haul_executor *executor);
+
 /* Runs all passes. `verdict` may be NULL without training. With a non-finite gradient nothing is
  * committed and HAUL_OK comes back: the caller decides. */
 haul_status haul_executor_run(haul_executor *executor, const haul_step_request *request,

@@ -217,11 +217,6 @@ static void place_others(haul_program *program) {
 
 haul_status haul_objects_place(haul_program *program, const haul_template *sequence) {
     visit_context visit = {.program = program};
-    for (int64_t v = 0; v < program->chunk->value_count; v++) {
-        if (program->chunk->values[v].producer < 0) { /* the batch fills it before the first pass */
-            extend_life(&visit, program->values[v].forward, true);
-        }
-    }
     for (int64_t i = 0; i < sequence->count; i++) {
         visit.position = (int)i;
         haul_program_accesses(program, sequence->passes[i].kind, sequence->passes[i].node,

@@ -13,6 +13,9 @@ typedef struct haul_template {
 /* Decides which nodes are rebuilt (program->nodes[].rebuilt). */
 void haul_recompute_choose(haul_program *program);
 
+/* True when each micro-batch has a pass of this kind for the node. */
+bool haul_program_runs(const haul_program *program, haul_pass_kind kind, int node);
+
 /* Adds an object for every value, gradient, saved tensor, scratch, constant and state. */
 haul_status haul_objects_create(haul_program *program);
 

@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool bit(uint32_t set, int i) {
-    return set >> i & 1;
-}
-
 static haul_status append(haul_template *list, haul_pass pass) {
     void *passes = list->passes;
     HAUL_TRY(haul_grow(&passes, &list->capacity, list->count + 1, sizeof(haul_pass)));
@@ -25,7 +21,8 @@ static haul_status append_node(haul_template *list, haul_pass_kind kind, int64_t
 
 static haul_status append_rebuilds(const haul_program *program, haul_template *list, int group) {
     for (int64_t n = 0; n < program->chunk->node_count; n++) {
-        if (program->chunk->nodes[n].group == group && program->nodes[n].rebuilt) {
+        if (program->chunk->nodes[n].group == group &&
+            haul_program_runs(program, HAUL_PASS_REBUILD, (int)n)) {
             HAUL_TRY(append_node(list, HAUL_PASS_REBUILD, n));
         }
     }
@@ -50,10 +47,10 @@ static haul_status append_backwards(const haul_program *program, haul_template *
         if (input && enters_group) {
             HAUL_TRY(append_rebuilds(program, list, node->group));
         }
-        if (input && node->kind->backward_input != NULL) {
+        if (input && haul_program_runs(program, HAUL_PASS_BACKWARD, (int)n)) {
             HAUL_TRY(append_node(list, HAUL_PASS_BACKWARD, n));
         }
-        if (weight && node->kind->backward_weight != NULL) {
+        if (weight && haul_program_runs(program, HAUL_PASS_WEIGHT, (int)n)) {
             HAUL_TRY(append_node(list, HAUL_PASS_WEIGHT, n));
         }
     }
@@ -82,105 +79,6 @@ static bool is_woven(const haul_schedule_rank *rank) {
         }
     }
     return true;
-}
-
-static void visit_scratch(const haul_program *program, int node, haul_access_function *visit,
-                          void *context) {
-    for (int i = 0; i < HAUL_NODE_SCRATCH; i++) {
-        if (program->nodes[node].scratch[i] >= 0) {
-            visit(context, program->nodes[node].scratch[i], true);
-        }
-    }
-}
-
-static void visit_forward(const haul_program *program, bool rebuild, int n,
-                          haul_access_function *visit, void *context) {
-    const haul_node *node = &program->chunk->nodes[n];
-    const haul_node_objects *objects = &program->nodes[n];
-    bool from_outputs = false;
-    for (int i = 0; i < node->plan.output_count; i++) {
-        const haul_value_objects *value = &program->values[node->outputs[i]];
-        bool kept = rebuild && value->backward == value->forward;
-        from_outputs |= kept;
-        visit(context, rebuild ? value->backward : value->forward, !kept);
-    }
-    for (int i = 0; i < node->plan.input_count && !from_outputs; i++) {
-        const haul_value_objects *value = &program->values[node->inputs[i]];
-        visit(context, rebuild ? value->backward : value->forward,
-              bit(node->plan.inputs_overwritten, i));
-    }
-    for (int i = 0; i < node->plan.saved_count; i++) {
-        visit(context, rebuild ? objects->saved_backward[i] : objects->saved[i], true);
-    }
-}
-
-static void visit_gradients_of_parameters(const haul_program *program, int n,
-                                          haul_access_function *visit, void *context) {
-    const haul_node *node = &program->chunk->nodes[n];
-    for (int i = 0; i < node->plan.buffer_count; i++) {
-        visit(context, (int)program->object_count + node->buffers[i], true);
-    }
-}
-
-static void visit_backward(const haul_program *program, bool weight, int n,
-                           haul_access_function *visit, void *context) {
-    const haul_node *node = &program->chunk->nodes[n];
-    const haul_node_objects *objects = &program->nodes[n];
-    uint32_t inputs = weight ? node->plan.inputs_for_weight : node->plan.inputs_for_backward;
-    for (int i = 0; i < node->plan.input_count; i++) {
-        const haul_value_objects *value = &program->values[node->inputs[i]];
-        if (bit(inputs, i)) {
-            visit(context, value->backward, false);
-        }
-        if (!weight && value->gradient >= 0) {
-            visit(context, value->gradient, true);
-        }
-        if (!weight && objects->add[i] >= 0) {
-            visit(context, objects->add[i], true);
-        }
-    }
-    for (int i = 0; i < node->plan.output_count; i++) {
-        const haul_value_objects *value = &program->values[node->outputs[i]];
-        if (!weight && bit(node->plan.outputs_for_backward, i)) {
-            visit(context, value->backward, false);
-        }
-        if (value->gradient >= 0) {
-            visit(context, value->gradient, false);
-        }
-        if (!weight && program->chunk->values[node->outputs[i]].leaves) {
-            visit(context, value->forward, true); /* a head makes its losses in B */
-        }
-    }
-    for (int i = 0; i < node->plan.saved_count && !weight; i++) {
-        visit(context, objects->saved_backward[i], false);
-    }
-    if (weight || node->plan.weight_in_backward) {
-        visit_gradients_of_parameters(program, n, visit, context);
-    }
-}
-
-void haul_program_accesses(const haul_program *program, haul_pass_kind kind, int node,
-                           haul_access_function *visit, void *context) {
-    if (kind == HAUL_PASS_FORWARD || kind == HAUL_PASS_REBUILD) {
-        visit_forward(program, kind == HAUL_PASS_REBUILD, node, visit, context);
-    } else if (kind == HAUL_PASS_BACKWARD || kind == HAUL_PASS_WEIGHT) {
-        visit_backward(program, kind == HAUL_PASS_WEIGHT, node, visit, context);
-    }
-    if (node >= 0) {
-        visit_scratch(program, node, visit, context);
-    }
-}
-
-int64_t haul_program_address(const haul_program *program, int index, const haul_pass *pass) {
-    const haul_object *object = &program->objects[index];
-    int64_t copy = 0;
-    if (object->memory == HAUL_MEMORY_STEP) {
-        copy = pass->micro_batch;
-    } else if (object->memory == HAUL_MEMORY_SLOT) {
-        copy = pass->slot;
-    }
-    return program->class_offset[object->memory] + copy * program->class_bytes[object->memory] +
-           object->offset;
 }
 
 /* Runs each pass of one micro-batch on a recording stream, with shapes alone. */

@@ -99,9 +99,9 @@ haul_status haul_program_compile(const haul_chunk *chunk, const haul_store *stor
                                  haul_program *out);
 void haul_program_deinit(haul_program *program);
 
-/* Calls `visit` for each object that a pass of this kind reads or writes. Gradients of parameters
- * come as object_count + buffer. The one source of truth for life times, checker and executor's
- * rules. */
+/* Calls `visit` for each object that a pass of this kind reads or writes, in the order in which
+ * that happens. Gradients of parameters come as object_count + buffer. The one source of truth for
+ * life times, checker and executor's rules. */
 typedef void haul_access_function(void *context, int object, bool write);
 void haul_program_accesses(const haul_program *program, haul_pass_kind kind, int node,
                            haul_access_function *visit, void *context);
@@ -109,8 +109,10 @@ void haul_program_accesses(const haul_program *program, haul_pass_kind kind, int
 /* The byte range of an object in the program's memory for a pass. */
 int64_t haul_program_address(const haul_program *program, int object, const haul_pass *pass);
 
-/* Proves the program: every read after a write of the same pass sequence, no two objects that live
- * at once share memory, W in ascending order of micro-batches for each parameter. */
+/* Proves the program: every pass once for each micro-batch; every read finds what the same
+ * micro-batch wrote, so nothing that is still needed shares memory; gradients of a parameter are
+ * first written, then added to, each node's in ascending order of micro-batches; VERDICT and COMMIT
+ * come last. HAUL_ERROR_INTERNAL names the pass and what is wrong with it. */
 haul_status haul_program_check(const haul_program *program);
 
 /* True when the two passes may not change places: they touch common memory and one writes. */
@@ -119,6 +121,9 @@ bool haul_program_conflict(const haul_program *program, const haul_pass *a, cons
 /* Adds the program's lines to a table: constants, outputs, what lives at the moment when a slot
  * holds most, gaps of the packing, scratch. Their sum is program->bytes. */
 haul_status haul_program_memory(const haul_program *program, haul_memory_table *table);
+
+/* "F", "REBUILD", ... */
+const char *haul_pass_kind_name(haul_pass_kind kind);
 
 /* One line a pass, for people. */
 haul_status haul_program_print(const haul_program *program, haul_string *out);

@@ -3,18 +3,22 @@
 
 #include "base/memory.h"
 
-static const char *const pass_names[] = {"F", "REBUILD", "B", "W", "VERDICT", "COMMIT"};
+const char *haul_pass_kind_name(haul_pass_kind kind) {
+    static const char *const names[] = {"F", "REBUILD", "B", "W", "VERDICT", "COMMIT"};
+    return names[kind];
+}
 
 haul_status haul_program_print(const haul_program *program, haul_string *out) {
     for (int64_t i = 0; i < program->pass_count; i++) {
         const haul_pass *pass = &program->passes[i];
         if (pass->node < 0) {
-            haul_string_append_format(out, "%5lld  %s\n", (long long)i, pass_names[pass->kind]);
+            haul_string_append_format(out, "%5lld  %s\n", (long long)i,
+                                      haul_pass_kind_name(pass->kind));
         } else {
-            haul_string_append_format(out, "%5lld  %-8s micro-batch %-4d slot %-3d %s%s\n",
-                                      (long long)i, pass_names[pass->kind], pass->micro_batch,
-                                      pass->slot, program->chunk->nodes[pass->node].name,
-                                      pass->accumulate ? " (adds)" : "");
+            haul_string_append_format(
+                out, "%5lld  %-8s micro-batch %-4d slot %-3d %s%s\n", (long long)i,
+                haul_pass_kind_name(pass->kind), pass->micro_batch, pass->slot,
+                program->chunk->nodes[pass->node].name, pass->accumulate ? " (adds)" : "");
         }
     }
     return haul_string_status(out);

@@ -3,9 +3,7 @@
 #include "base/memory.h"
 #include "base/philox.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { ALIGNMENT = 64 };
 
@@ -129,12 +127,8 @@ void haul_store_set(haul_store_buffer *buffer, int64_t index, double value) {
         haul_element_set(buffer->value.data, buffer->value.dtype, index, value);
         return;
     }
-    float master = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &master, sizeof bits);
-    uint16_t high = (uint16_t)((bits + 0x8000u) >> 16);
-    ((uint16_t *)buffer->value.data)[index] = high;
-    ((uint16_t *)buffer->low.data)[index] = (uint16_t)(bits & 0xffffu);
+    haul_master_split((float)value, &((uint16_t *)buffer->value.data)[index],
+                      &((uint16_t *)buffer->low.data)[index]);
 }
 
 static void initialize_view(haul_store_buffer *buffer, const haul_buffer_plan *plan, int view,

@@ -1,6 +1,7 @@
 #include "train/session.h"
 
 #include "base/memory.h"
+#include "base/process.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,19 +65,6 @@ static haul_status plan_programs(haul_session *session, bool train) {
     return HAUL_OK;
 }
 
-/* What the process takes already: code, libraries, the compiled plans. */
-static int64_t resident_bytes(void) {
-    FILE *file = fopen("/proc/self/statm", "re");
-    long long pages = 0;
-    if (file != NULL) {
-        if (fscanf(file, "%*s %lld", &pages) != 1) {
-            pages = 0;
-        }
-        fclose(file);
-    }
-    return pages * 4096;
-}
-
 static haul_status tabulate(haul_session *session, bool train) {
     const haul_program *program = train ? &session->training : &session->evaluation;
     haul_memory_table *table = &session->memory;
@@ -89,7 +77,7 @@ static haul_status tabulate(haul_session *session, bool train) {
     HAUL_TRY(
         haul_memory_table_add(table, "what evaluation and COMMIT need beyond", "scratch", work));
     return haul_memory_table_add(table, "before the first allocation", "code and libraries",
-                                 resident_bytes());
+                                 haul_process_resident_bytes());
 }
 
 haul_status haul_session_plan(haul_session *session, const haul_config *config, bool train) {

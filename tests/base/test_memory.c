@@ -33,15 +33,18 @@ static void grow_keeps_the_old_and_zeroes_the_new(void **state) {
     (void)state;
     int32_t *items = NULL;
     int64_t capacity = 0;
+    int growths = 0;
     for (int32_t i = 0; i < 1000; i++) {
         void *grown = items;
+        growths += capacity == i;
         assert_ok(haul_grow(&grown, &capacity, i + 1, sizeof *items));
         items = grown;
         assert_true(capacity > i);
         assert_int_equal(items[i], 0);
         items[i] = i;
     }
-    assert_true(capacity < 2100);
+    assert_int_equal(growths, 7); /* to 16, 32, ... 1024 */
+    assert_int_equal(capacity, 1024);
     for (int32_t i = 0; i < 1000; i++) {
         assert_int_equal(items[i], i);
     }

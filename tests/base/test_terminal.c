@@ -5,6 +5,7 @@
 #include "base/terminal.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -27,7 +28,7 @@ static terminal open_terminal(void) {
     assert_non_null(opened.file);
     const struct winsize size = {.ws_col = 70, .ws_row = 24};
     assert_int_equal(ioctl(opened.screen, TIOCSWINSZ, &size), 0);
-    assert_int_equal(fcntl(opened.screen, F_SETFL, O_NONBLOCK), 0);
+    assert_int_equal(fcntl(fileno(opened.file), F_SETFL, O_NONBLOCK), 0); /* a full screen fails */
     return opened;
 }
 
@@ -36,9 +37,23 @@ static void close_terminal(terminal *opened) {
     close(opened->screen);
 }
 
+/* What was written since the last call. The screen lags behind the program, so a mark follows the
+ * text, and the reader waits for it, at most 5 s. */
 static void read_screen(const terminal *opened, char *text, size_t bytes) {
-    ssize_t count = read(opened->screen, text, bytes - 1);
-    text[count > 0 ? count : 0] = '\0';
+    enum { MARK = 1, PATIENCE_MS = 5000 };
+    fputc(MARK, opened->file);
+    fflush(opened->file);
+    size_t length = 0;
+    struct pollfd screen = {.fd = opened->screen, .events = POLLIN};
+    while (length < bytes - 1 && poll(&screen, 1, PATIENCE_MS) == 1) {
+        ssize_t count = read(opened->screen, text + length, bytes - 1 - length);
+        length += count > 0 ? (size_t)count : 0;
+        if (length > 0 && text[length - 1] == MARK) {
+            length--;
+            break;
+        }
+    }
+    text[length] = '\0';
 }
 
 static int count_of(const char *text, char wanted) {

@@ -63,14 +63,14 @@ static inline haul_hash haul_check_at(haul_check_function *function, const haul_
 
 static inline void haul_check_everywhere(haul_check_function *function) {
     static const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {2, 9, 64}, {3, 13, 259}};
-    static const int threads[] = {1, 2, 3, 2};
+    static const int threads[] = {1, 2, 3};
     static const haul_dtype dtypes[] = {HAUL_F32, HAUL_BF16};
     for (int i = 0; haul_cpu_isa_at(i) != NULL; i++) {
         for (int point = 0; point < 8; point++) {
             const int64_t *shape = shapes[point / 2];
             haul_dtype dtype = dtypes[point % 2];
             haul_hash first = haul_check_at(function, haul_cpu_isa_at(i), threads[0], dtype, shape);
-            for (int t = 1; t < 4; t++) {
+            for (int t = 1; t < 3; t++) {
                 haul_hash hash =
                     haul_check_at(function, haul_cpu_isa_at(i), threads[t], dtype, shape);
                 if (hash.high != first.high || hash.low != first.low) {

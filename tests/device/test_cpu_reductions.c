@@ -259,6 +259,43 @@ static void check_non_finite(haul_check *check) {
     }
 }
 
+/* The bits of what the reductions over a row make of the same numbers at another address. */
+static void check_alignment(haul_check *check) {
+    haul_hash hashes[2];
+    int64_t count = check->rows * check->columns, size = haul_dtype_size(check->dtype);
+    haul_twin x = haul_check_random(check, 1);
+    haul_twin weight = haul_twin_random(check->dtype, check->columns, 0, 1.0, 2);
+    for (int64_t shift = 0; shift < 2; shift++) {
+        char *moved = haul_calloc(count + 1, (size_t)size);
+        assert_non_null(moved);
+        memcpy(moved + shift * size, x.tested.data, (size_t)(count * size));
+        haul_tensor at = x.tested;
+        at.data = moved + shift * size;
+        struct {
+            double norm;
+            float statistics[128];
+        } out = {0};
+        assert_true(2 * check->rows <= 128);
+        haul_twin y = haul_check_output(check);
+        haul_norm_args norm = {.kind = HAUL_NORM_LAYER,
+                               .epsilon = 1e-5,
+                               .x = at,
+                               .weight = weight.tested,
+                               .y = y.tested,
+                               .statistics =
+                                   haul_tensor_2d(out.statistics, HAUL_F32, check->rows, 2)};
+        haul_test_launch(&check->pair.tested, HAUL_OP_NORM, &norm);
+        haul_squared_norm_args squared = {at, haul_tensor_1d(&out.norm, HAUL_F64, 1), false};
+        haul_test_launch(&check->pair.tested, HAUL_OP_SQUARED_NORM, &squared);
+        hashes[shift] = haul_hash_128(&out, (int64_t)sizeof out);
+        haul_twin_free(&y);
+        free(moved);
+    }
+    assert_true(hashes[0].high == hashes[1].high && hashes[0].low == hashes[1].low);
+    haul_twin_free(&x);
+    haul_twin_free(&weight);
+}
+
 static void run(void **state) {
     haul_check_everywhere((haul_check_function *)*state);
 }
@@ -270,6 +307,7 @@ int main(void) {
         {"bias_backward", run, NULL, NULL, (void *)check_bias_backward},
         {"loss", run, NULL, NULL, (void *)check_loss},
         {"squared_norm", run, NULL, NULL, (void *)check_squared_norm},
+        {"alignment", run, NULL, NULL, (void *)check_alignment},
         {"non-finite values", run, NULL, NULL, (void *)check_non_finite},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,7 @@ typedef struct fixture {
     haul_schedule schedule;
     haul_program program;
     haul_executor executor;
+    double learning_rate;
     int64_t update;
 } fixture;
 
@@ -81,15 +82,8 @@ static inline void fixture_configure(haul_config *config, fixture_options option
     assert_ok(haul_config_finalize(config));
 }
 
-static inline void fixture_open(fixture *f, fixture_options options) {
-    memset(f, 0, sizeof *f);
-    fixture_configure(&f->config, options);
-    assert_ok(haul_device_init(&f->device, options.device, 1, HAUL_PRODUCT_F32));
-    bool reference = strcmp(options.device, "ref") == 0;
-    haul_model_options model = {.numerics = haul_model_numerics(&f->config, reference),
-                                .batch = FIXTURE_BATCH,
-                                .sequence_length = FIXTURE_LENGTH};
-    assert_ok(haul_model_build(&f->config, &model, &f->chunk, &f->values));
+/* The second half of fixture_open: compiles f->chunk, whose values are in f->values. */
+static inline void fixture_compile(fixture *f, fixture_options options) {
     haul_store_options store = {.training = true, .moments = 2};
     assert_ok(haul_store_plan(&f->chunk, &f->device, store, &f->store));
     int stages = options.stages > 0 ? options.stages : 1;
@@ -107,7 +101,20 @@ static inline void fixture_open(fixture *f, fixture_options options) {
     assert_ok(haul_store_allocate(&f->store));
     assert_ok(haul_executor_allocate(&f->executor));
     haul_store_initialize(&f->store, 1234);
-    haul_store_pack(&f->store, &f->executor.stream);
+    assert_ok(haul_executor_pack(&f->executor));
+    f->learning_rate = 0.01;
+}
+
+static inline void fixture_open(fixture *f, fixture_options options) {
+    memset(f, 0, sizeof *f);
+    fixture_configure(&f->config, options);
+    assert_ok(haul_device_init(&f->device, options.device, 1, HAUL_PRODUCT_F32));
+    bool reference = strcmp(options.device, "ref") == 0;
+    haul_model_options model = {.numerics = haul_model_numerics(&f->config, reference),
+                                .batch = FIXTURE_BATCH,
+                                .sequence_length = FIXTURE_LENGTH};
+    assert_ok(haul_model_build(&f->config, &model, &f->chunk, &f->values));
+    fixture_compile(f, options);
 }
 
 static inline void fixture_close(fixture *f) {
@@ -147,7 +154,7 @@ static inline double fixture_step(fixture *f, const int64_t *order, haul_verdict
                                  .samples = FIXTURE_BATCH,
                                  .fill = fixture_fill,
                                  .fill_context = f,
-                                 .learning_rate = 0.01,
+                                 .learning_rate = f->learning_rate,
                                  .update = f->update};
     assert_ok(haul_executor_run_in_order(&f->executor, &request, order,
                                          verdict != NULL ? verdict : &ignored));

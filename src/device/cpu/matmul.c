@@ -243,6 +243,10 @@ void haul_cpu_matmul_describe(const haul_cpu_matmul *matmul, char *text, int64_t
              matmul->engines.bf16 ? "bf16" : "f32");
 }
 
+const haul_engines *haul_cpu_matmul_engines(const haul_cpu_matmul *matmul) {
+    return &matmul->engines;
+}
+
 /* --- the choices as text -------------------------------------------------------------------- */
 
 void haul_cpu_matmul_choices(const haul_cpu_matmul *matmul, haul_string *out) {

@@ -34,6 +34,9 @@ typedef struct haul_engines {
     bool bf16; /* oneDNN multiplies two bf16 operands in bf16, else in f32 */
 } haul_engines;
 
+/* Of an open device; for benchmarks that compare methods. */
+const haul_engines *haul_cpu_matmul_engines(const haul_cpu_matmul *matmul);
+
 /* The packed form of a weight under one method. */
 typedef struct haul_packing {
     haul_product product;

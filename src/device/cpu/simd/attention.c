@@ -3,9 +3,6 @@
 #include "device/cpu/launch.h"
 #include "device/cpu/simd/attention_block.h"
 
-/* Below every score, and finite, so that a difference of two never is NaN. */
-static const float lowest = -1e30f;
-
 typedef struct forward {
     const haul_attention_args *args;
     bool bf16;
@@ -138,7 +135,7 @@ static void load_queries(const forward *work, int64_t sample, int64_t head, int6
     transpose(block->rows, block_row(size), haul_round_up(count, TILE), size,
               (float)shape->scale * log2_e, block->query, block_row(QUERY_BLOCK));
     for (int64_t i = 0; i < QUERY_BLOCK; i++) {
-        block->maximum[i] = lowest;
+        block->maximum[i] = lowest_score;
         block->sum[i] = 0.0f;
     }
     memset(block->out, 0,
@@ -153,13 +150,8 @@ static void store_queries(const forward *work, int64_t sample, int64_t head, int
                         (sample * shape->heads + head) * shape->queries + first;
     transpose(block->out, block_row(QUERY_BLOCK), size, count, 1.0f, block->rows, block_row(size));
     for (int64_t i = 0; i < count; i++) {
-        float sum = block->sum[i], *row = block->rows + i * block_row(size);
-        statistics[i] = block->maximum[i] * ln_2 + logf(sum);
-        float normalise = sum == 0.0f ? 0.0f : 1.0f / sum; /* a query that sees no key gives 0 */
-#pragma omp simd
-        for (int64_t d = 0; d < size; d++) {
-            row[d] *= normalise;
-        }
+        float *row = block->rows + i * block_row(size);
+        statistics[i] = finish_row(row, size, block->maximum[i], block->sum[i]);
         int64_t to = (sample * shape->queries + first + i) * shape->heads + head;
         store_row(element(&work->args->out, to * size, work->bf16), size, work->bf16, row);
     }
@@ -218,6 +210,9 @@ static void attend_units(void *context, int64_t begin, int64_t end, int thread) 
 
 int64_t HAUL_ISA(haul_cpu_attention_workspace)(haul_device *device, const void *args) {
     const haul_attention_args *attention = args;
+    if (HAUL_ISA(haul_cpu_attention_decodes)(&attention->shape)) {
+        return HAUL_ISA(haul_cpu_attention_decode_workspace)(device, attention);
+    }
     return device->threads * thread_floats(&attention->shape) * (int64_t)sizeof(float);
 }
 
@@ -234,6 +229,10 @@ void HAUL_ISA(haul_cpu_attention)(haul_stream *stream, const void *args) {
     };
     if (!haul_cpu_dtype(stream, HAUL_OP_ATTENTION, activations, 4, &work.bf16) ||
         !haul_cpu_f32(stream, HAUL_OP_ATTENTION, statistics, 1)) {
+        return;
+    }
+    if (HAUL_ISA(haul_cpu_attention_decodes)(shape)) {
+        HAUL_ISA(haul_cpu_attention_decode)(stream, attention, work.bf16);
         return;
     }
     int64_t units = shape->batch * shape->heads * ((query_blocks(shape) + 1) / 2);

@@ -13,4 +13,11 @@ int64_t HAUL_ISA(haul_cpu_attention_workspace)(haul_device *device, const void *
 void HAUL_ISA(haul_cpu_attention_backward)(haul_stream *stream, const void *args);
 int64_t HAUL_ISA(haul_cpu_attention_backward_workspace)(haul_device *device, const void *args);
 
+/* The forward of one query a sample, where that goes faster by itself: when `decodes` says so. */
+bool HAUL_ISA(haul_cpu_attention_decodes)(const haul_attention_shape *shape);
+void HAUL_ISA(haul_cpu_attention_decode)(haul_stream *stream, const haul_attention_args *args,
+                                         bool bf16);
+int64_t HAUL_ISA(haul_cpu_attention_decode_workspace)(haul_device *device,
+                                                      const haul_attention_args *args);
+
 #endif

@@ -91,6 +91,10 @@ static inline void transpose(const float *from, int64_t from_row, int64_t rows, 
 static const float log2_e = 0x1.715476p+0f;
 static const float ln_2 = 0x1.62e430p-1f;
 
+/* Where a running maximum begins: below every score, and finite, so that a difference with it
+ * never is NaN. */
+static const float lowest_score = -1e30f;
+
 /* 2^x for x <= 0 (or a little above) within an ulp; 0 below 2^-126, NaN for NaN. Scores are kept in
  * units of ln 2, so that this does where e^x would cost half as much again. With n = round(x),
  * 2^x = 2^n (1 + r p(r)), p fitted for the least relative error on |r| <= 1/2. */
@@ -106,6 +110,17 @@ HAUL_INLINE float exp2_f32(float x) {
     p = madd(p, r, 1.0f);
     float result = p * float_from_bits(float_bits(shifted) << 23);
     return x < -126.0f ? 0.0f : result;
+}
+
+/* Divides the output of one query by its softmax denominator; returns log_sum_exp. A query that
+ * saw no key gives 0 and -inf. */
+HAUL_INLINE float finish_row(float *out, int64_t size, float maximum, float sum) {
+    float normalise = sum == 0.0f ? 0.0f : 1.0f / sum;
+#pragma omp simd
+    for (int64_t d = 0; d < size; d++) {
+        out[d] *= normalise;
+    }
+    return maximum * ln_2 + logf(sum);
 }
 
 /* c[r][lane] (+)= sum over l of a[r, l] b[l][lane], for one tile of lanes. Row r needs only the l

@@ -25,7 +25,6 @@ enum {
     STRIP = 512,              /* columns that a block of slivers visits before the next block */
     ROW_STEP = DEPTH + LANES, /* of a sliver held by rows; no power of two, so rows spread in L1 */
     SLIVER = TILE_ROWS * ROW_STEP,
-    BUFFER = HEIGHT > DEPTH ? HEIGHT : DEPTH,
     PACKED_FLOATS = 1 << 22 /* of b at a time, when it was not packed beforehand */
 };
 
@@ -107,21 +106,33 @@ typedef struct panel_range {
     float *packed;
 } panel_range;
 
+/* `count` elements as floats; a constant count makes it a few vector instructions. */
+HAUL_INLINE void copy_row(float *to, const void *from, int64_t count, bool bf16) {
+    if (bf16) {
+        load_row(from, count, true, to);
+    } else {
+        memcpy(to, from, (size_t)count * sizeof *to);
+    }
+}
+
 static void pack_panel(const haul_gemm *gemm, int64_t column, int64_t columns, int64_t row,
                        int64_t depth, float *out) {
     bool bf16 = gemm->b_dtype == HAUL_BF16;
-    float buffer[DEPTH];
     if (columns < TILE_COLUMNS) {
         memset(out, 0, (size_t)(depth * TILE_COLUMNS) * sizeof *out);
     }
     if (!gemm->transpose_b) {
         for (int64_t l = 0; l < depth; l++) {
             const void *from = at(gemm->b, gemm->b_dtype, (row + l) * gemm->n + column);
-            memcpy(out + l * TILE_COLUMNS, load_row(from, columns, bf16, buffer),
-                   (size_t)columns * sizeof *out);
+            if (columns == TILE_COLUMNS) {
+                copy_row(out + l * TILE_COLUMNS, from, TILE_COLUMNS, bf16);
+            } else {
+                copy_row(out + l * TILE_COLUMNS, from, columns, bf16);
+            }
         }
         return;
     }
+    float buffer[DEPTH];
     for (int64_t j = 0; j < columns; j++) {
         const void *from = at(gemm->b, gemm->b_dtype, (column + j) * gemm->k + row);
         const float *values = load_row(from, depth, bf16, buffer);
@@ -167,26 +178,27 @@ static int64_t packed_bytes(int64_t n, int64_t k) {
 static void pack_slivers(const haul_gemm *gemm, int64_t row, int64_t rows, int64_t column,
                          int64_t depth, float *slivers) {
     bool bf16 = gemm->a_dtype == HAUL_BF16;
-    float buffer[BUFFER];
-    int64_t missing = haul_round_up(rows, TILE_ROWS) - rows;
-    if (missing > 0) {
-        memset(slivers + rows / TILE_ROWS * SLIVER, 0, SLIVER * sizeof *slivers);
+    int64_t whole = rows / TILE_ROWS * TILE_ROWS;
+    if (whole < rows) {
+        memset(slivers + whole / TILE_ROWS * SLIVER, 0, SLIVER * sizeof *slivers);
     }
     if (!gemm->transpose_a) {
         for (int64_t i = 0; i < rows; i++) {
             const void *from = at(gemm->a, gemm->a_dtype, (row + i) * gemm->k + column);
-            memcpy(slivers + i / TILE_ROWS * SLIVER + i % TILE_ROWS * ROW_STEP,
-                   load_row(from, depth, bf16, buffer), (size_t)depth * sizeof *slivers);
+            copy_row(slivers + i / TILE_ROWS * SLIVER + i % TILE_ROWS * ROW_STEP, from, depth,
+                     bf16);
         }
         return;
     }
+    float buffer[HEIGHT];
     for (int64_t l = 0; l < depth; l++) {
         const void *from = at(gemm->a, gemm->a_dtype, (column + l) * gemm->m + row);
         const float *values = load_row(from, rows, bf16, buffer);
-        for (int64_t i = 0; i < rows; i += TILE_ROWS) {
-            memcpy(slivers + i / TILE_ROWS * SLIVER + l * TILE_ROWS, values + i,
-                   (size_t)haul_min(TILE_ROWS, rows - i) * sizeof *slivers);
+        float *to = slivers + l * TILE_ROWS;
+        for (int64_t i = 0; i < whole; i += TILE_ROWS, to += SLIVER) {
+            memcpy(to, values + i, TILE_ROWS * sizeof *to);
         }
+        memcpy(to, values + whole, (size_t)(rows - whole) * sizeof *to);
     }
 }
 

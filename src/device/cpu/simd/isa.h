@@ -40,15 +40,15 @@ HAUL_INLINE uint32_t float_bits(float value) {
     return bits;
 }
 
-/* haul_f32_to_bf16, said so that it becomes few vector instructions. */
+/* haul_f32_to_bf16 for what arithmetic makes, in few vector instructions: the NaNs of arithmetic
+ * stay NaN without a test (others could overflow into -0 or end as inf). */
 HAUL_INLINE uint16_t bf16_bits(float value) {
     uint32_t bits = float_bits(value);
-    uint32_t high = bits >> 16;
-    uint32_t nearest = (bits + 0x7fffu + (high & 1u)) >> 16;
-    return (uint16_t)(value == value ? nearest : high | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-/* Element `index` of a bf16 or f32 array as float, and back, rounded to nearest even. */
+/* Element `index` of a bf16 or f32 array as float, and back, rounded to nearest even; `value` must
+ * be a result of arithmetic. */
 HAUL_INLINE float load(const void *data, int64_t index, bool bf16) {
     return bf16 ? haul_bf16_to_f32(((const uint16_t *)data)[index]) : ((const float *)data)[index];
 }
@@ -59,11 +59,6 @@ HAUL_INLINE void store(void *data, int64_t index, bool bf16, float value) {
     } else {
         ((float *)data)[index] = value;
     }
-}
-
-/* `value` as a bf16 or f32 array would hold it. */
-HAUL_INLINE float rounded(float value, bool bf16) {
-    return bf16 ? haul_bf16_to_f32(bf16_bits(value)) : value;
 }
 
 /* The address of element `index` of a bf16 or f32 array. */
@@ -83,38 +78,42 @@ HAUL_INLINE const float *load_row(const void *data, int64_t count, bool bf16, fl
     return buffer;
 }
 
+/* The way back, for any values. */
 HAUL_INLINE void store_row(void *data, int64_t count, bool bf16, const float *row) {
+    if (!bf16) {
+        memcpy(data, row, (size_t)count * sizeof *row);
+        return;
+    }
+    uint16_t *to = data;
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) {
-        store(data, i, bf16, row[i]);
+        to[i] = haul_f32_to_bf16(row[i]);
     }
 }
 
-/* e^x within 2 ulp; 0 below -87 (where the results would come near the subnormal numbers, which are
- * slow), inf above the largest float, NaN for NaN. With n = round(x / ln 2) and r = x - n ln 2,
- * e^x = 2^(n - 1) 2e^r. The polynomial is 2e^r on |r| <= ln 2 / 2, fitted for the least relative
- * error. Adding `magic` leaves n + 126, the exponent field of 2^(n - 1), in the low bits; at the
- * lower clamp it is 0, and so then is the scale. */
+/* e^x within 2 ulp for x <= 88, no test of which is made: softmax, sigmoid and Gauss' function need
+ * no more. 0 below -87 (near the subnormal numbers, which are slow), NaN for NaN. With
+ * n = round(x / ln 2) and r = x - n ln 2, e^x = 2^(n - 1) 2e^r. The polynomial is 2e^r on
+ * |r| <= ln 2 / 2, fitted for the least relative error. Adding `magic` leaves n + 126, the exponent
+ * field of 2^(n - 1), in the low bits; for `lowest` it is 0, and so then is the scale. */
 HAUL_INLINE float exp_f32(float x) {
-    const float magic = 0x1.8p23f + 126.0f, low = -87.3f, high = 89.0f;
-    x = low > x ? low : x; /* both keep NaN */
-    x = high < x ? high : x;
+    const float magic = 0x1.8p23f + 126.0f, lowest = -87.3f;
+    x = lowest > x ? lowest : x; /* keeps NaN */
     float shifted = madd(x, 0x1.715476p+0f, magic);
     float n = shifted - magic;
     float r = madd(n, -0x1.62e4p-1f, x); /* ln 2 in two parts, n * first is exact */
     r = madd(n, -0x1.7f7d1cp-20f, r);
-    float e = madd(r, 0x1.6ae6e0p-9f, 0x1.1267d8p-6f);
-    e = madd(e, r, 0x1.555824p-4f);
-    e = madd(e, r, 0x1.555418p-2f);
-    e = madd(e, r, 0x1.fffffcp-1f);
-    e = madd(e, r, 2.0f);
-    e = madd(e, r, 2.0f);
+    float r2 = r * r; /* in pairs (Estrin), as the loops around wait for this chain */
+    float high = madd(r2, 0x1.6ae6e0p-9f, madd(r, 0x1.1267d8p-6f, 0x1.555824p-4f));
+    float middle = madd(r, 0x1.555418p-2f, 0x1.fffffcp-1f);
+    float e = madd(r2, madd(r2, high, middle), madd(r, 2.0f, 2.0f));
     return e * float_from_bits(float_bits(shifted) << 23);
 }
 
-/* 1 / (1 + e^-x) */
+/* 1 / (1 + e^-x), as e^x / (1 + e^x) where x is negative. */
 HAUL_INLINE float sigmoid_f32(float x) {
-    return 1.0f / (1.0f + exp_f32(-x));
+    float e = exp_f32(-fabsf(x));
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
 #endif

@@ -59,8 +59,8 @@ HAUL_INLINE void norm_span(const haul_norm_args *norm, int64_t begin, int64_t en
             s = sum;
         }
         float mean = norm->kind == HAUL_NORM_RMS ? 0.0f : mean_of(s, hidden, bf16);
-        double variance = (double)variance_of(s, mean, hidden, bf16);
-        float rstd = (float)(1.0 / sqrt(variance + norm->epsilon));
+        float variance = variance_of(s, mean, hidden, bf16);
+        float rstd = 1.0f / sqrtf(variance + (float)norm->epsilon);
         normalise(norm, s, element(&norm->y, r * hidden, bf16), mean, rstd, bf16);
         statistics[2 * r] = mean;
         statistics[2 * r + 1] = rstd;

@@ -1,0 +1,164 @@
+#include "train/corpus.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "config/validate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const double HOLDOUT = 0.05;
+
+void haul_corpus_close(haul_corpus *corpus) {
+    haul_dataset_close(corpus->training);
+    haul_dataset_close(corpus->validation);
+    haul_tokenizer_close(corpus->tokenizer);
+    *corpus = (haul_corpus){0};
+}
+
+static const char *tokenizer_type(const haul_config *config) {
+    switch (config->tokenizer_type) {
+    case HAUL_TOKENIZER_BYTES:
+        return "ByteTokenizer";
+    case HAUL_TOKENIZER_NULL:
+        return "NullTokenizer";
+    case HAUL_TOKENIZER_HUGGING_FACE:
+        return "HuggingFaceTokenizer";
+    default:
+        if (config->tokenizer_model != NULL) {
+            return "HuggingFaceTokenizer";
+        }
+        return config->text != NULL || config->vocab_size == 0 ? "ByteTokenizer" : NULL;
+    }
+}
+
+haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out) {
+    const char *type = tokenizer_type(config);
+    *out = NULL;
+    if (type == NULL || config->mock_data) {
+        return HAUL_OK;
+    }
+    HAUL_TRY(haul_tokenizer_open(type, config->tokenizer_model, config->vocab_size, out));
+    if (config->vocab_size < haul_tokenizer_vocab_size(*out)) {
+        config->vocab_size = haul_tokenizer_vocab_size(*out);
+    }
+    return HAUL_OK;
+}
+
+static bool has_percent_lines(const haul_file_map *map) {
+    int64_t looked = haul_min(map->bytes, 1 << 20);
+    return looked >= 3 && memmem(map->data, (size_t)looked, "\n%\n", 3) != NULL;
+}
+
+haul_status haul_corpus_separator(const haul_config *config, const char *file, const char **out) {
+    if (haul_config_source_of(config, "document-separator") == HAUL_SOURCE_DEFAULT) {
+        haul_file_map map;
+        HAUL_TRY(haul_file_map_open(file, &map));
+        *out = has_percent_lines(&map) ? "%" : "";
+        haul_file_map_close(&map);
+        return HAUL_OK;
+    }
+    switch (config->document_separator) {
+    case HAUL_SEPARATOR_PERCENT:
+        *out = "%";
+        break;
+    case HAUL_SEPARATOR_BLANK_LINE:
+        *out = "";
+        break;
+    default:
+        *out = NULL;
+        break;
+    }
+    return HAUL_OK;
+}
+
+/* PREFIX below the cache for a text, named by the text, the tokenizer and how it is cut. */
+static haul_status cache_prefix(const haul_config *config, const haul_tokenizer *tokenizer,
+                                const char *cache, const char *separator, char *prefix,
+                                int64_t capacity) {
+    haul_file_map map;
+    HAUL_TRY(haul_file_map_open(config->text, &map));
+    struct {
+        uint64_t text, tokenizer, seed, separator;
+    } key = {haul_hash_64(map.data, map.bytes), haul_tokenizer_fingerprint(tokenizer),
+             (uint64_t)config->seed,
+             separator == NULL ? 0 : haul_hash_64(separator, (int64_t)strlen(separator)) | 1};
+    haul_file_map_close(&map);
+    snprintf(prefix, (size_t)capacity, "%s/%016llx", cache,
+             (unsigned long long)haul_hash_64(&key, (int64_t)sizeof key));
+    return HAUL_OK;
+}
+
+static haul_status set_path(haul_config *config, const char *flag, const char *prefix,
+                            bool held_out) {
+    char path[1100], index[1200];
+    HAUL_TRY(haul_build_prefix(prefix, "text", held_out, path, sizeof path));
+    snprintf(index, sizeof index, "%s.idx", path);
+    if (held_out && !haul_file_exists(index)) {
+        return HAUL_OK; /* too few documents to hold one out */
+    }
+    const char *value = path;
+    return haul_config_set(config, flag, &value, 1, HAUL_SOURCE_COMMAND_LINE);
+}
+
+haul_status haul_corpus_prepare_text(haul_config *config, const haul_tokenizer *tokenizer,
+                                     const char *cache, haul_build_progress *progress,
+                                     void *context, bool *built) {
+    const char *separator;
+    char prefix[1024], main_path[1100], index[1200];
+    HAUL_TRY(haul_corpus_separator(config, config->text, &separator));
+    HAUL_TRY(cache_prefix(config, tokenizer, cache, separator, prefix, sizeof prefix));
+    HAUL_TRY(haul_build_prefix(prefix, "text", false, main_path, sizeof main_path));
+    snprintf(index, sizeof index, "%s.idx", main_path);
+    bool present = haul_file_exists(index);
+    if (!present) {
+        HAUL_TRY(haul_directory_create(cache));
+        haul_build_options options = {
+            .input = {.files = &config->text, .file_count = 1, .separator = separator},
+            .output_prefix = prefix,
+            .tokenizer = tokenizer,
+            .append_eod = true,
+            .workers = haul_parallel_cores(),
+            .holdout = separator != NULL ? HOLDOUT : 0,
+            .seed = (uint64_t)config->seed,
+            .progress = progress,
+            .progress_context = context};
+        haul_build_result result;
+        HAUL_TRY(haul_build(&options, &result));
+    }
+    if (built != NULL) {
+        *built = !present;
+    }
+    HAUL_TRY(set_path(config, "data-path", prefix, false));
+    return set_path(config, "valid-data-path", prefix, true);
+}
+
+haul_status haul_corpus_open(const haul_config *config, haul_corpus *corpus) {
+    int64_t iterations = haul_config_iterations(config), batch = config->global_batch_size;
+    bool separate = config->valid_data_path.count > 0;
+    bool evaluates = config->eval_interval > 0 && config->eval_iters > 0;
+    int64_t evaluations = evaluates ? iterations / config->eval_interval + 1 : 0;
+    haul_dataset_options options = {
+        .data_path = config->data_path.items,
+        .data_path_count = config->data_path.count,
+        .split = separate ? "1,0,0" : config->split,
+        .seq_length = config->seq_length,
+        .seed = (uint32_t)config->seed,
+        .samples = {iterations * batch, separate ? 0 : evaluations * config->eval_iters * batch, 0},
+        .vocab_size = config->vocab_size,
+        .mock_data = config->mock_data,
+        .mock_eod = (int32_t)(config->vocab_size - 1)};
+    HAUL_TRY(haul_dataset_open(&options, 0, &corpus->training));
+    if (!evaluates) {
+        return HAUL_OK;
+    }
+    if (separate) { /* every sample once; the loop starts again where it ends */
+        options.data_path = config->valid_data_path.items;
+        options.data_path_count = config->valid_data_path.count;
+        options.split = NULL;
+        options.samples[1] = -1;
+    }
+    return haul_dataset_open(&options, 1, &corpus->validation);
+}

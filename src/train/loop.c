@@ -1,0 +1,224 @@
+#include "train/loop.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "config/validate.h"
+#include "train/batch.h"
+#include "train/learning_rate.h"
+#include "train/save.h"
+
+#include <math.h>
+
+enum { SKIPS_IN_A_ROW = 10 };
+
+/* What a log interval adds up. */
+typedef struct interval {
+    double loss;
+    double gradient_norm;
+    double seconds;
+    int64_t finite_steps;
+    int64_t steps;
+    int64_t nan_iterations;
+} interval;
+
+typedef struct loop {
+    haul_train *train;
+    haul_batch batch;
+    haul_checkpoint_writer *writer; /* the lock of --save */
+    interval interval;
+    double learning_rate; /* of the last step */
+    int64_t skips;        /* in a row */
+    int64_t evaluations;
+} loop;
+
+static haul_status after_skip(loop *l, const haul_verdict *verdict) {
+    haul_train *train = l->train;
+    const char *parameter = "the loss";
+    if (verdict->first_not_finite >= 0) {
+        parameter = train->session->chunk.buffers[verdict->first_not_finite].views[0].name;
+    }
+    l->interval.nan_iterations++;
+    train->progress.skipped_iterations++;
+    if (train->observer.skipped != NULL) {
+        train->observer.skipped(train->observer.context, train, parameter);
+    }
+    if (++l->skips < SKIPS_IN_A_ROW) {
+        return HAUL_OK;
+    }
+    haul_fail(
+        HAUL_ERROR_NUMERIC,
+        "%d steps in a row, to iteration %lld, had gradients that are not finite, first in %s",
+        SKIPS_IN_A_ROW, (long long)train->progress.iteration, parameter);
+    haul_hint("lower --lr, lengthen --lr-warmup-iters, or look at the data of these samples");
+    return HAUL_ERROR_NUMERIC;
+}
+
+static haul_status run_step(loop *l) {
+    haul_train *train = l->train;
+    haul_train_progress *progress = &train->progress;
+    double begin = haul_clock_seconds(), sum = 0;
+    int64_t labels = 0;
+    haul_verdict verdict;
+    HAUL_TRY(haul_batch_load(&l->batch, train->training, progress->consumed_samples));
+    l->learning_rate = haul_learning_rate(train->config, progress->consumed_samples);
+    haul_step_request request = {.info = {.seed = (uint64_t)train->config->seed,
+                                          .step = (uint32_t)(progress->iteration + 1),
+                                          .first_sample = progress->consumed_samples,
+                                          .training = true},
+                                 .samples = train->config->micro_batch_size,
+                                 .fill = haul_batch_fill,
+                                 .fill_context = &l->batch,
+                                 .learning_rate = l->learning_rate,
+                                 .update = progress->updates + 1};
+    HAUL_TRY(haul_executor_run(&train->session->trainer, &request, &verdict));
+    haul_batch_sum_losses(&l->batch, &train->session->trainer, train->session->values.losses, &sum,
+                          &labels);
+    double loss = sum / (double)haul_max(labels, 1), seconds = haul_clock_seconds() - begin;
+    progress->iteration++;
+    progress->consumed_samples += l->batch.samples;
+    l->interval.steps++;
+    l->interval.seconds += seconds;
+    if (verdict.finite) {
+        progress->updates++;
+        l->skips = 0;
+        l->interval.finite_steps++;
+        l->interval.loss += loss;
+        l->interval.gradient_norm = verdict.gradient_norm;
+    } else {
+        HAUL_TRY(after_skip(l, &verdict));
+    }
+    if (train->observer.step != NULL) {
+        train->observer.step(train->observer.context, train, loss, seconds);
+    }
+    return HAUL_OK;
+}
+
+static void log_interval(loop *l) {
+    haul_train *train = l->train;
+    const interval *sums = &l->interval;
+    const haul_config *config = train->config;
+    double tokens = (double)(config->global_batch_size * config->seq_length * sums->steps);
+    double flops = haul_model_flops_per_token(config) * tokens;
+    haul_iteration means = {
+        .iteration = train->progress.iteration,
+        .train_iters = haul_config_iterations(config),
+        .consumed_samples = train->progress.consumed_samples,
+        .elapsed_ms = 1e3 * sums->seconds / (double)sums->steps,
+        .throughput = flops / sums->seconds / 1e12,
+        .learning_rate = haul_learning_rate(config, train->progress.consumed_samples),
+        .global_batch_size = config->global_batch_size,
+        .loss = sums->finite_steps > 0 ? sums->loss / (double)sums->finite_steps : -1,
+        .loss_scale = 1,
+        .grad_norm = sums->finite_steps > 0 ? sums->gradient_norm : (double)NAN,
+        .params_norm = (double)NAN,
+        .num_zeros = -1,
+        .skipped_iterations = sums->steps - sums->finite_steps,
+        .nan_iterations = sums->nan_iterations};
+    if (train->observer.interval != NULL) {
+        train->observer.interval(train->observer.context, train, &means);
+    }
+    l->interval = (interval){0};
+}
+
+static haul_status evaluate(loop *l) {
+    haul_train *train = l->train;
+    const haul_config *config = train->config;
+    int64_t samples = config->eval_iters * config->global_batch_size;
+    int64_t available = haul_dataset_samples(train->validation);
+    int64_t first = l->evaluations * samples;
+    haul_evaluation evaluation;
+    if (first + samples > available) { /* a small set is read again from its start */
+        first = 0;
+        samples = haul_min(samples, available);
+    }
+    HAUL_TRY(haul_evaluate_samples(train->session, train->validation, first, samples,
+                                   train->tokenizer, &evaluation));
+    l->evaluations++;
+    if (train->observer.evaluation != NULL && evaluation.labels > 0) {
+        train->observer.evaluation(train->observer.context, train, &evaluation);
+    }
+    if (train->observer.sample != NULL) {
+        return train->observer.sample(train->observer.context, train);
+    }
+    return HAUL_OK;
+}
+
+static haul_status save(loop *l) {
+    haul_train *train = l->train;
+    double begin = haul_clock_seconds();
+    char path[1200];
+    int64_t bytes;
+    HAUL_TRY(haul_train_save(train, l->writer, path, sizeof path, &bytes));
+    train->last_saved = train->progress.iteration;
+    if (train->observer.checkpoint != NULL) {
+        train->observer.checkpoint(train->observer.context, train, path, bytes,
+                                   haul_clock_seconds() - begin);
+    }
+    return HAUL_OK;
+}
+
+static bool due(int64_t iteration, int64_t every) {
+    return every > 0 && iteration % every == 0;
+}
+
+/* True when the run ends here, with the reason in train->end. */
+static bool ends(haul_train *train) {
+    const haul_config *config = train->config;
+    double minutes = (haul_clock_seconds() - train->started) / 60;
+    if (train->stop != NULL && *train->stop != 0) {
+        train->end = HAUL_TRAIN_INTERRUPTED;
+    } else if (train->progress.iteration >= haul_config_iterations(config)) {
+        train->end = HAUL_TRAIN_FINISHED;
+    } else if (due(train->progress.iteration, config->exit_interval)) {
+        train->end = HAUL_TRAIN_EXIT_INTERVAL;
+    } else if (config->exit_duration_in_mins > 0 &&
+               minutes > (double)config->exit_duration_in_mins) {
+        train->end = HAUL_TRAIN_EXIT_DURATION;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static haul_status run(loop *l) {
+    haul_train *train = l->train;
+    const haul_config *config = train->config;
+    bool end = train->progress.iteration >= haul_config_iterations(config);
+    while (!end) {
+        HAUL_TRY(run_step(l));
+        int64_t iteration = train->progress.iteration;
+        end = ends(train);
+        if (due(iteration, config->log_interval) || (end && l->interval.steps > 0)) {
+            log_interval(l);
+        }
+        bool finished = end && train->end == HAUL_TRAIN_FINISHED;
+        if (train->validation != NULL && (due(iteration, config->eval_interval) || finished)) {
+            HAUL_TRY(evaluate(l));
+        }
+        if (config->save != NULL && (due(iteration, config->save_interval) || end)) {
+            HAUL_TRY(save(l));
+        }
+    }
+    return HAUL_OK;
+}
+
+haul_status haul_train_run(haul_train *train) {
+    const haul_config *config = train->config;
+    loop l = {.train = train};
+    train->started = haul_clock_seconds();
+    train->last_saved = -1;
+    haul_status status = haul_batch_init(&l.batch, config->global_batch_size, config->seq_length,
+                                         haul_session_micro_batches(config));
+    if (config->eval_interval > 0) { /* a resumed run goes on where its evaluations were */
+        l.evaluations = train->progress.iteration / config->eval_interval;
+    }
+    if (status == HAUL_OK && config->save != NULL) {
+        status = haul_checkpoint_lock(config->save, &l.writer);
+    }
+    if (status == HAUL_OK) {
+        status = run(&l);
+    }
+    haul_checkpoint_unlock(l.writer);
+    haul_batch_deinit(&l.batch);
+    return status;
+}

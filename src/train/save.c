@@ -1,0 +1,130 @@
+#include "train/save.h"
+
+#include "base/file.h"
+#include "config/json.h"
+#include "train/state.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Counters, and what the bits of a continued run depend on. */
+static haul_status state_json(const haul_train *train, haul_string *out) {
+    const haul_train_progress *progress = &train->progress;
+    const haul_device *device = &train->session->device;
+    char description[256];
+    device->backend->describe(device, description, sizeof description);
+    haul_string_append_format(
+        out,
+        "{\"iteration\": %lld, \"consumed_samples\": %lld, \"updates\": %lld, "
+        "\"skipped_iterations\": %lld, \"seed\": %lld, \"threads\": %d, \"device\": ",
+        (long long)progress->iteration, (long long)progress->consumed_samples,
+        (long long)progress->updates, (long long)progress->skipped_iterations,
+        (long long)train->config->seed, device->threads);
+    haul_string_append_json(out, description);
+    haul_string_append_text(out, "}");
+    return haul_string_status(out);
+}
+
+haul_status haul_train_save(const haul_train *train, const haul_checkpoint_writer *writer,
+                            char *path, int64_t capacity, int64_t *bytes) {
+    haul_state_list list = {0};
+    haul_string config = {0}, state = {0};
+    haul_status status = haul_state_list_init(&train->session->store, &list);
+    if (status == HAUL_OK) {
+        status = haul_config_to_json(train->config, &config);
+    }
+    if (status == HAUL_OK) {
+        status = state_json(train, &state);
+    }
+    haul_checkpoint_request request = {.directory = train->config->save,
+                                       .iteration = train->progress.iteration,
+                                       .tensors = list.tensors,
+                                       .count = list.count,
+                                       .config_json = config.data,
+                                       .state_json = state.data,
+                                       .keep = train->config->keep_checkpoints,
+                                       .writer = writer};
+    if (status == HAUL_OK) {
+        status = haul_checkpoint_save(&request);
+    }
+    *bytes = 0;
+    for (int64_t i = 0; i < list.count; i++) {
+        int64_t count;
+        const haul_checkpoint_tensor *tensor = &list.tensors[i];
+        haul_shape_bytes(tensor->ndim, tensor->shape, haul_dtype_size(tensor->dtype), &count);
+        *bytes += count;
+    }
+    snprintf(path, (size_t)capacity, "%s/iter_%07lld", train->config->save,
+             (long long)train->progress.iteration);
+    haul_string_deinit(&state);
+    haul_string_deinit(&config);
+    haul_state_list_deinit(&list);
+    return status;
+}
+
+static haul_status read_counters(haul_train *train, const haul_checkpoint *checkpoint) {
+    json_t *root = json_loads(haul_checkpoint_state_json(checkpoint), 0, NULL);
+    haul_train_progress *progress = &train->progress;
+    const struct {
+        const char *key;
+        int64_t *value;
+    } counters[] = {{"iteration", &progress->iteration},
+                    {"consumed_samples", &progress->consumed_samples},
+                    {"updates", &progress->updates},
+                    {"skipped_iterations", &progress->skipped_iterations}};
+    haul_status status = HAUL_OK;
+    for (size_t i = 0; i < sizeof counters / sizeof counters[0] && status == HAUL_OK; i++) {
+        const json_t *value = json_object_get(root, counters[i].key);
+        *counters[i].value = json_integer_value(value);
+        if (!json_is_integer(value) || *counters[i].value < 0) {
+            status = haul_fail(HAUL_ERROR_DATA, "%s: its state has no count %s",
+                               haul_checkpoint_path(checkpoint), counters[i].key);
+        }
+    }
+    json_decref(root);
+    return status;
+}
+
+static bool is_hugging_face(const char *directory) {
+    char single[1100], sharded[1100];
+    snprintf(single, sizeof single, "%s/model.safetensors", directory);
+    snprintf(sharded, sizeof sharded, "%s/model.safetensors.index.json", directory);
+    return haul_file_exists(single) || haul_file_exists(sharded);
+}
+
+static haul_status resume(haul_train *train, haul_string *resumed_from, haul_string *rejected) {
+    const haul_config *config = train->config;
+    haul_checkpoint *checkpoint;
+    haul_status status = haul_checkpoint_find(config->load, -1, &checkpoint, rejected);
+    if (status == HAUL_ERROR_NO_INPUT && config->save != NULL &&
+        strcmp(config->load, config->save) == 0) {
+        return HAUL_OK;
+    }
+    HAUL_TRY(status);
+    status = haul_state_load(&train->session->store, checkpoint);
+    if (status == HAUL_OK) {
+        status = read_counters(train, checkpoint);
+    }
+    if (status == HAUL_OK && resumed_from != NULL) {
+        haul_string_append_text(resumed_from, haul_checkpoint_path(checkpoint));
+    }
+    haul_checkpoint_close(checkpoint);
+    return status;
+}
+
+haul_status haul_train_start(haul_train *train, haul_string *resumed_from, haul_string *rejected) {
+    const haul_config *config = train->config;
+    haul_session *session = train->session;
+    train->progress = (haul_train_progress){0};
+    haul_store_initialize(&session->store, (uint64_t)config->seed);
+    if (config->load != NULL && is_hugging_face(config->load)) {
+        HAUL_TRY(haul_state_import(&session->store, config, config->load));
+        if (resumed_from != NULL) {
+            haul_string_append_text(resumed_from, config->load);
+        }
+    } else if (config->load != NULL) {
+        HAUL_TRY(resume(train, resumed_from, rejected));
+    }
+    return haul_executor_pack(&session->trainer);
+}
