@@ -45,9 +45,22 @@ static void die_on_failure(haul_status status) {
     }
 }
 
-static void *allocate(haul_device *device, int64_t bytes) {
-    void *memory;
-    die_on_failure(device->backend->allocate(device, bytes, &memory));
+/* One block for all operands of a product, as in a run: in blocks of their own they would all start
+ * at the same place of the caches. */
+typedef struct bench_arena {
+    char *base;
+    int64_t used;
+} bench_arena;
+
+static const int64_t arena_bytes = INT64_C(1) << 30;
+
+static void *allocate(bench_arena *arena, int64_t bytes) {
+    void *memory = arena->base + arena->used;
+    arena->used += haul_round_up(bytes, 64);
+    if (arena->used > arena_bytes) {
+        fprintf(stderr, "matmul: error: the products need more than 1 GiB\n");
+        exit(1);
+    }
     memset(memory, 0x3f, (size_t)bytes);
     return memory;
 }
@@ -133,6 +146,7 @@ static double peak_gflops(int threads) {
 
 typedef struct product_contest {
     haul_device *device;
+    bench_arena *arena;
     const haul_engines *engines;
     haul_matmul_args args;
     haul_stream stream;
@@ -143,28 +157,28 @@ typedef struct product_contest {
     double seconds[CONTESTANTS][ROUNDS];
 } product_contest;
 
-static haul_tensor matrix(haul_device *device, haul_dtype dtype, int64_t rows, int64_t columns) {
-    void *data = allocate(device, rows * columns * haul_dtype_size(dtype));
+static haul_tensor matrix(bench_arena *arena, haul_dtype dtype, int64_t rows, int64_t columns) {
+    void *data = allocate(arena, rows * columns * haul_dtype_size(dtype));
     return haul_tensor_2d(data, dtype, rows, columns);
 }
 
-static haul_matmul_args make_args(haul_device *device, const linear *layer, product_kind kind,
+static haul_matmul_args make_args(bench_arena *arena, const linear *layer, product_kind kind,
                                   int64_t rows, haul_dtype dtype) {
     haul_matmul_args args = {0};
-    haul_tensor wide = matrix(device, dtype, rows, kind == FORWARD ? layer->k : layer->n);
+    haul_tensor wide = matrix(arena, dtype, rows, kind == FORWARD ? layer->k : layer->n);
     switch (kind) {
     case FORWARD:
-        args.b = matrix(device, dtype, layer->n, layer->k);
-        args.c = matrix(device, dtype, rows, layer->n);
+        args.b = matrix(arena, dtype, layer->n, layer->k);
+        args.c = matrix(arena, dtype, rows, layer->n);
         args.transpose_b = true;
         break;
     case DGRAD:
-        args.b = matrix(device, dtype, layer->n, layer->k);
-        args.c = matrix(device, dtype, rows, layer->k);
+        args.b = matrix(arena, dtype, layer->n, layer->k);
+        args.c = matrix(arena, dtype, rows, layer->k);
         break;
     default:
-        args.b = matrix(device, dtype, rows, layer->k);
-        args.c = matrix(device, HAUL_F32, layer->n, layer->k);
+        args.b = matrix(arena, dtype, rows, layer->k);
+        args.c = matrix(arena, HAUL_F32, layer->n, layer->k);
         args.transpose_a = true;
         args.accumulate = true;
     }
@@ -184,13 +198,12 @@ static void pack_weight(product_contest *contest, product_kind kind, int64_t row
     if (bytes == 0) {
         return;
     }
-    contest->args.packed = haul_tensor_1d(allocate(contest->device, bytes), HAUL_U8, bytes);
+    contest->args.packed = haul_tensor_1d(allocate(contest->arena, bytes), HAUL_U8, bytes);
     pack.packed = contest->args.packed;
     int64_t workspace = haul_cpu_pack_workspace(contest->device, &pack);
-    contest->stream.scratch = allocate(contest->device, workspace);
+    contest->stream.scratch = allocate(contest->arena, workspace);
     contest->stream.scratch_bytes = workspace;
     haul_launch(&contest->stream, HAUL_OP_PACK, &pack);
-    contest->device->backend->release(contest->device, contest->stream.scratch, workspace);
 }
 
 static void enter_method(product_contest *contest, product_kind kind, haul_method method) {
@@ -217,7 +230,7 @@ static void enter_method(product_contest *contest, product_kind kind, haul_metho
     if (kind != WGRAD) {
         die_on_failure(haul_packing_init(&packing, contest->engines, &product, method));
         contest->weights[method] =
-            packing.bytes > 0 ? allocate(contest->device, packing.bytes) : args->b.data;
+            packing.bytes > 0 ? allocate(contest->arena, packing.bytes) : args->b.data;
     }
     die_on_failure(
         haul_plan_init(&contest->plans[method], contest->engines, &product, method, &packing));
@@ -264,19 +277,14 @@ static void run_contest(product_contest *contest, double flops, double *gflops) 
     }
 }
 
-static void release_tensor(haul_device *device, haul_tensor *tensor) {
-    if (tensor->data != NULL) {
-        device->backend->release(device, tensor->data, haul_tensor_bytes(tensor));
-    }
-}
-
-/* Fills one row of the table; the memory of packed weights lives until the program ends. */
-static void bench_product(haul_device *device, const linear *layer, product_kind kind, int64_t rows,
-                          haul_dtype dtype) {
-    product_contest contest = {.device = device, .enters = {true}};
+/* Prints one row of the table. */
+static void bench_product(haul_device *device, bench_arena *arena, const linear *layer,
+                          product_kind kind, int64_t rows, haul_dtype dtype) {
+    product_contest contest = {.device = device, .arena = arena, .enters = {true}};
+    arena->used = 0;
     contest.stream.device = device;
     contest.engines = haul_cpu_matmul_engines(haul_cpu_matmul_of(device));
-    contest.args = make_args(device, layer, kind, rows, dtype);
+    contest.args = make_args(arena, layer, kind, rows, dtype);
     if (kind != WGRAD) {
         pack_weight(&contest, kind, rows);
     }
@@ -286,7 +294,7 @@ static void bench_product(haul_device *device, const linear *layer, product_kind
         enter_method(&contest, kind, method);
         workspace = haul_max(workspace, contest.plans[method].workspace);
     }
-    contest.workspace = allocate(device, workspace);
+    contest.workspace = allocate(arena, workspace);
     contest.stream.scratch = contest.workspace;
     double gflops[CONTESTANTS];
     run_contest(&contest, 2.0 * (double)rows * (double)layer->n * (double)layer->k, gflops);
@@ -300,18 +308,13 @@ static void bench_product(haul_device *device, const linear *layer, product_kind
     for (haul_method method = 0; method < HAUL_METHODS; method++) {
         haul_plan_deinit(&contest.plans[method]);
     }
-    device->backend->release(device, contest.workspace, workspace);
-    release_tensor(device, &contest.args.a);
-    release_tensor(device, &contest.args.b);
-    release_tensor(device, &contest.args.c);
-    release_tensor(device, &contest.args.packed);
 }
 
-static void bench_layers(haul_device *device, const linear *layers, size_t count, int64_t rows,
-                         haul_dtype dtype) {
+static void bench_layers(haul_device *device, bench_arena *arena, const linear *layers,
+                         size_t count, int64_t rows, haul_dtype dtype) {
     for (size_t i = 0; i < count; i++) {
         for (product_kind kind = 0; kind < KINDS; kind++) {
-            bench_product(device, &layers[i], kind, rows, dtype);
+            bench_product(device, arena, &layers[i], kind, rows, dtype);
         }
     }
 }
@@ -321,6 +324,10 @@ int main(int argc, char **argv) {
     int64_t rows = argc > 2 ? atoll(argv[2]) : 1024;
     haul_device device;
     die_on_failure(haul_device_init(&device, "cpu", threads, HAUL_PRODUCT_AUTO));
+    bench_arena arena = {0};
+    void *memory = NULL;
+    die_on_failure(device.backend->allocate(&device, arena_bytes, &memory));
+    arena.base = memory;
     char text[256];
     device.backend->describe(&device, text, sizeof text);
     printf("%s; peak of multiply-adds in f32 %.1f GFLOP/s\n", text, peak_gflops(device.threads));
@@ -335,16 +342,17 @@ int main(int argc, char **argv) {
             printf(" %17s", haul_method_name(method));
         }
         printf("\n");
-        bench_layers(&device, quickstart, sizeof quickstart / sizeof quickstart[0], 1024,
+        bench_layers(&device, &arena, quickstart, sizeof quickstart / sizeof quickstart[0], 1024,
                      dtypes[i]);
-        bench_layers(&device, gpt2, sizeof gpt2 / sizeof gpt2[0], rows, dtypes[i]);
-        bench_layers(&device, gpt2_head, 1, haul_min(rows, 256), dtypes[i]);
+        bench_layers(&device, &arena, gpt2, sizeof gpt2 / sizeof gpt2[0], rows, dtypes[i]);
+        bench_layers(&device, &arena, gpt2_head, 1, haul_min(rows, 256), dtypes[i]);
     }
     haul_string choices = {0};
     haul_cpu_matmul_choices(haul_cpu_matmul_of(&device), &choices);
     die_on_failure(haul_string_status(&choices));
     printf("\nchoices\n%s", choices.data);
     haul_string_deinit(&choices);
+    device.backend->release(&device, memory, arena_bytes);
     haul_device_deinit(&device);
     return 0;
 }

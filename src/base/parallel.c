@@ -14,8 +14,9 @@ void haul_parallel_for(int threads, int64_t count, int64_t grain, haul_parallel_
         return;
     }
     /* A loop over the ranges, not one range a thread: OpenMP may grant fewer threads than asked
-     * for (a nested call, a limit), and no range may be lost then. */
-#pragma omp parallel for num_threads((int)used) schedule(static, 1)
+     * for (a nested call, a limit), and no range may be lost then. Always the whole team: OpenMP
+     * ends and starts threads when its size changes. */
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int64_t range = 0; range < used; range++) {
         int64_t begin = units * range / used * grain;
         int64_t end = units * (range + 1) / used * grain;

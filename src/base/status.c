@@ -9,10 +9,20 @@ enum { MESSAGE_BYTES = 1024 };
 static _Thread_local char last_message[MESSAGE_BYTES];
 static _Thread_local char last_hint[MESSAGE_BYTES];
 
+/* Messages are one line and safe to print, whatever a file's content brought into them. */
+static void flatten(char *text) {
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            *text = ' ';
+        }
+    }
+}
+
 /* Formats through a copy, since an argument may be the very buffer that is overwritten. */
 static void format_into(char *buffer, const char *format, va_list arguments) {
     char text[MESSAGE_BYTES];
     vsnprintf(text, sizeof text, format, arguments);
+    flatten(text);
     memcpy(buffer, text, sizeof text);
 }
 
@@ -39,6 +49,7 @@ void haul_fail_context(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(context, sizeof context, format, arguments);
     va_end(arguments);
+    flatten(context);
     snprintf(whole, sizeof whole, "%s: %s", context, last_message);
     memcpy(last_message, whole, MESSAGE_BYTES - 1);
     last_message[MESSAGE_BYTES - 1] = '\0';

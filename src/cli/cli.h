@@ -31,6 +31,7 @@ haul_cli_command haul_cli_data_tokenizer_train;
 haul_cli_command haul_cli_checkpoint_list;
 haul_cli_command haul_cli_checkpoint_show;
 haul_cli_command haul_cli_checkpoint_verify;
+haul_cli_command haul_cli_checkpoint_export;
 haul_cli_command haul_cli_report;
 haul_cli_command haul_cli_doctor;
 haul_cli_command haul_cli_help;

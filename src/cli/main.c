@@ -20,6 +20,7 @@ static haul_cli_command *const commands[HAUL_COMMANDS] = {
     [HAUL_COMMAND_CHECKPOINT_LIST] = haul_cli_checkpoint_list,
     [HAUL_COMMAND_CHECKPOINT_SHOW] = haul_cli_checkpoint_show,
     [HAUL_COMMAND_CHECKPOINT_VERIFY] = haul_cli_checkpoint_verify,
+    [HAUL_COMMAND_CHECKPOINT_EXPORT] = haul_cli_checkpoint_export,
     [HAUL_COMMAND_REPORT] = haul_cli_report,
     [HAUL_COMMAND_DOCTOR] = haul_cli_doctor,
     [HAUL_COMMAND_HELP] = haul_cli_help,

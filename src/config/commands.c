@@ -96,6 +96,18 @@ static const haul_command_info table[HAUL_COMMANDS] = {
             .operands_max = 1,
             .examples = {"haul checkpoint verify checkpoints/iter_0001200"},
         },
+    [HAUL_COMMAND_CHECKPOINT_EXPORT] =
+        {
+            .name = "checkpoint export",
+            .summary = "write the model of a checkpoint for Hugging Face's libraries",
+            .text = "Writes config.json and safetensors weights that transformers loads, from the "
+                    "newest good checkpoint of a directory or from the one named.",
+            .operand = "DIR",
+            .operands_min = 1,
+            .operands_max = 1,
+            .required = {"output"},
+            .examples = {"haul checkpoint export checkpoints --output my-model"},
+        },
     [HAUL_COMMAND_REPORT] =
         {
             .name = "report",

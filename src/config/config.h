@@ -161,7 +161,7 @@ typedef struct haul_config {
     /* data */
     haul_text_list data_path; /* prefixes, or weight and prefix in turn */
     haul_text_list valid_data_path;
-    const char *split;        /* "969, 30, 1" when not given */
+    const char *split; /* "969, 30, 1" when not given */
     bool mock_data;
     const char *text; /* a text file to train on or to evaluate */
     haul_tokenizer_kind tokenizer_type;

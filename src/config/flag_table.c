@@ -9,6 +9,7 @@ enum {
     GENERATE = HAUL_COMMAND_BIT(HAUL_COMMAND_GENERATE),
     BUILD = HAUL_COMMAND_BIT(HAUL_COMMAND_DATA_BUILD),
     TOKENIZER = HAUL_COMMAND_BIT(HAUL_COMMAND_DATA_TOKENIZER_TRAIN),
+    EXPORT = HAUL_COMMAND_BIT(HAUL_COMMAND_CHECKPOINT_EXPORT),
     REPORT = HAUL_COMMAND_BIT(HAUL_COMMAND_REPORT),
     RUNS_MODEL = TRAIN | EVAL | GENERATE,
     ALL = HAUL_COMMAND_BIT(HAUL_COMMANDS) - 1
@@ -203,8 +204,8 @@ static const haul_flag table[] = {
      "a tokenizer.json"},
     {"append-eod", &on_off, HAUL_GROUP_DATA, BUILD, AT(append_eod), NULL,
      "end each document with the end-of-document token"},
-    {"document-separator", &separator, HAUL_GROUP_DATA, TRAIN | BUILD | TOKENIZER, AT(document_separator),
-     NULL, "what ends a document of a text file"},
+    {"document-separator", &separator, HAUL_GROUP_DATA, TRAIN | BUILD | TOKENIZER,
+     AT(document_separator), NULL, "what ends a document of a text file"},
     {"holdout", &fraction, HAUL_GROUP_DATA, BUILD, AT(holdout), "0",
      "fraction of the documents to write to a second data set, for evaluation"},
     {"workers", &threads, HAUL_GROUP_DATA, BUILD | TOKENIZER, AT(workers), NULL,
@@ -230,7 +231,8 @@ static const haul_flag table[] = {
     {"name", &name, HAUL_GROUP_OUTPUT, TRAIN, AT(name), NULL, "name of this run"},
     {"sample-prompt", &any_text, HAUL_GROUP_OUTPUT, TRAIN, AT(sample_prompt), NULL,
      "write a continuation of this text at each evaluation"},
-    {"output", &file, HAUL_GROUP_OUTPUT, TOKENIZER | REPORT, AT(output), NULL, "file to write"},
+    {"output", &file, HAUL_GROUP_OUTPUT, TOKENIZER | REPORT | EXPORT, AT(output), NULL,
+     "file, or directory of a model, to write"},
 
     {"prompt", &any_text, HAUL_GROUP_SAMPLING, GENERATE, AT(prompt), NULL,
      "text to continue; when not given the model starts a document"},

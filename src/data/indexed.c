@@ -98,7 +98,11 @@ static haul_status read_header(haul_indexed *indexed) {
     }
     indexed->dtype = dtype_of_code[code];
     indexed->sequences = load_i64(header + 18, 0);
-    indexed->documents = load_i64(header + 26, 0) - 1;
+    int64_t bounds = load_i64(header + 26, 0);
+    if (bounds < 1) {
+        return fail_index(indexed, "the count of document bounds", bounds, "at least 1");
+    }
+    indexed->documents = bounds - 1;
     return HAUL_OK;
 }
 
@@ -110,7 +114,7 @@ static haul_status find_arrays(haul_indexed *indexed) {
         return fail_index(indexed, "the sequence count", indexed->sequences,
                           "what the file has room for");
     }
-    if (indexed->documents < 0 || indexed->documents > limit / 8) {
+    if (indexed->documents > limit / 8) {
         return fail_index(indexed, "the document count", indexed->documents,
                           "what the file has room for");
     }
@@ -170,6 +174,17 @@ static haul_status check_documents(const haul_indexed *indexed) {
     return HAUL_OK;
 }
 
+/* haul data build adds the key to the prefix that it is given; people forget that. */
+static void hint_at_prefix(const char *prefix) {
+    char path[HAUL_INDEXED_PATH_BYTES];
+    snprintf(path, sizeof path, "%.900s_text_document.idx", prefix);
+    if (haul_file_exists(path)) {
+        haul_hint("did you mean %s_text_document?", prefix);
+    } else {
+        haul_hint("give the path without .bin or .idx; haul data build makes both files");
+    }
+}
+
 haul_status haul_indexed_open(const char *prefix, haul_indexed **out) {
     char path[HAUL_INDEXED_PATH_BYTES];
     HAUL_TRY(haul_indexed_path(path, prefix, ".idx"));
@@ -184,7 +199,7 @@ haul_status haul_indexed_open(const char *prefix, haul_indexed **out) {
         status = haul_file_map_open(path, &indexed->tokens);
     }
     if (status == HAUL_ERROR_NO_INPUT) {
-        haul_hint("give the path without .bin or .idx; haul data build makes both files");
+        hint_at_prefix(prefix);
     }
     if (status == HAUL_OK) {
         status = read_header(indexed);

@@ -157,10 +157,12 @@ static int64_t find_cut(const haul_text_reader *reader, const haul_text_chunk *c
 
 static haul_status keep_rest(haul_text_reader *reader, haul_text_chunk *chunk, int64_t cut) {
     int64_t rest = chunk->bytes - cut;
-    HAUL_TRY(haul_grow((void **)&reader->pending, &reader->pending_capacity, rest, 1));
-    memcpy(reader->pending, chunk->text + cut, (size_t)rest);
-    reader->pending_bytes = rest;
     chunk->bytes = cut;
+    reader->pending_bytes = rest;
+    if (rest > 0) {
+        HAUL_TRY(haul_grow((void **)&reader->pending, &reader->pending_capacity, rest, 1));
+        memcpy(reader->pending, chunk->text + cut, (size_t)rest);
+    }
     return HAUL_OK;
 }
 

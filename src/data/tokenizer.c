@@ -16,6 +16,9 @@ void haul_token_list_deinit(haul_token_list *list) {
 }
 
 haul_status haul_token_list_append(haul_token_list *list, const int32_t *ids, int64_t count) {
+    if (count == 0) {
+        return HAUL_OK;
+    }
     HAUL_TRY(
         haul_grow((void **)&list->ids, &list->capacity, list->count + count, sizeof *list->ids));
     memcpy(list->ids + list->count, ids, (size_t)count * sizeof *ids);

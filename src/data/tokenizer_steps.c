@@ -30,7 +30,7 @@ static haul_status load_pretokenizer(const haul_tokenizer_loader *load) {
     if (haul_tokenizer_is_type(step, "Sequence")) {
         const json_t *steps = json_object_get(step, "pretokenizers");
         const json_t *second = json_array_get(steps, 1);
-        if (json_array_size(steps) != 2 || json_is_true(json_object_get(second, "use_regex"))) {
+        if (json_array_size(steps) != 2 || !json_is_false(json_object_get(second, "use_regex"))) {
             return haul_tokenizer_unsupported(load, "pre_tokenizer", step);
         }
         HAUL_TRY(load_split(load, json_array_get(steps, 0), &pattern));

@@ -94,14 +94,21 @@ static void connect_inputs(haul_chunk *chunk, haul_node *node, const int *inputs
     }
 }
 
-static haul_status check_plan(const haul_chunk *chunk, const haul_node *node) {
+/* A value that a node overwrites has that one consumer, whichever comes first. */
+static haul_status mark_overwritten(haul_chunk *chunk, const haul_node *node) {
     for (int i = 0; i < node->plan.input_count; i++) {
-        const haul_value *value = &chunk->values[node->inputs[i]];
-        if ((node->plan.inputs_overwritten >> i & 1) && value->consumers > 1) {
-            return haul_fail(HAUL_ERROR_INTERNAL, "%s overwrites %s, which another node reads",
+        haul_value *value = &chunk->values[node->inputs[i]];
+        value->overwritten |= node->plan.inputs_overwritten >> i & 1;
+        if (value->overwritten && value->consumers > 1) {
+            return haul_fail(HAUL_ERROR_INTERNAL,
+                             "%s reads %s, which has several consumers and is overwritten by one",
                              node->name, value->name);
         }
     }
+    return HAUL_OK;
+}
+
+static haul_status check_views(const haul_node *node) {
     for (int i = 0; i < node->plan.buffer_count; i++) {
         const haul_buffer_plan *buffer = &node->plan.buffers[i];
         int64_t rows = 0;
@@ -134,7 +141,8 @@ haul_status haul_chunk_add_node(haul_chunk *chunk, const haul_node_kind *kind, c
     memcpy(node->config, config, (size_t)kind->config_bytes);
     connect_inputs(chunk, node, inputs, input_count);
     HAUL_TRY(kind->plan(node->config, &chunk->numerics, &node->plan));
-    HAUL_TRY(check_plan(chunk, node));
+    HAUL_TRY(mark_overwritten(chunk, node));
+    HAUL_TRY(check_views(node));
     for (int i = 0; i < node->plan.output_count; i++) {
         char value_name[HAUL_NAME_BYTES];
         snprintf(value_name, sizeof value_name, "%.60s.%.30s", name, node->plan.output_names[i]);

@@ -10,7 +10,8 @@ typedef struct haul_value {
     haul_tensor shape; /* data NULL */
     int producer;      /* node, or -1: the batch brings it */
     int consumers;
-    bool leaves; /* read after the step: losses, logits */
+    bool overwritten; /* by the forward of its one consumer */
+    bool leaves;      /* read after the step: losses, logits */
 } haul_value;
 
 typedef struct haul_node {

@@ -16,8 +16,7 @@ static double warmup_samples(const haul_config *config, double decay) {
 
 static double wsd_coefficient(const haul_config *config, double at, double decay) {
     double length = samples(config, config->lr_wsd_decay_samples, config->lr_wsd_decay_iters);
-    double start = decay - length;
-    double ratio = length > 0 ? (at - start) / length : 1;
+    double start = decay - length, ratio = (at - start) / length;
     if (at <= start) {
         return 1;
     }
@@ -49,7 +48,7 @@ double haul_learning_rate(const haul_config *config, int64_t consumed) {
     if (config->lr_decay_style == HAUL_LR_INVERSE_SQUARE_ROOT) {
         return fmax(bottom, top * sqrt(fmax(warmup, 1)) / sqrt(fmax(at, 1)));
     }
-    double ratio = decay > warmup ? (at - warmup) / (decay - warmup) : 1;
+    double ratio = (at - warmup) / (decay - warmup); /* warmup < decay in a finalized config */
     double coefficient = 1 - ratio;
     if (config->lr_decay_style == HAUL_LR_COSINE) {
         coefficient = 0.5 * (cos(3.14159265358979323846 * ratio) + 1);

@@ -57,12 +57,6 @@ struct haul_train {
     double started;     /* clock */
 };
 
-/* Where a run starts: initial weights; or with --load a checkpoint, whole, or a Hugging Face
- * directory's weights. *resumed_from, when not NULL, receives what was loaded ("" for nothing), and
- * *rejected the reasons why newer checkpoints were passed over. An empty --load directory that is
- * also --save starts afresh; any other without a good checkpoint is an error. */
-haul_status haul_train_start(haul_train *train, haul_string *resumed_from, haul_string *rejected);
-
 /* Runs from train->progress to the end. HAUL_ERROR_NUMERIC after ten steps in a row that are not
  * finite; nothing of such steps is kept. Saves at the end when --save is given. */
 haul_status haul_train_run(haul_train *train);

@@ -1,6 +1,5 @@
 #include "train/save.h"
 
-#include "base/file.h"
 #include "config/json.h"
 #include "train/state.h"
 
@@ -17,10 +16,12 @@ static haul_status state_json(const haul_train *train, haul_string *out) {
     haul_string_append_format(
         out,
         "{\"iteration\": %lld, \"consumed_samples\": %lld, \"updates\": %lld, "
-        "\"skipped_iterations\": %lld, \"seed\": %lld, \"threads\": %d, \"device\": ",
+        "\"skipped_iterations\": %lld, \"seed\": %lld, \"threads\": %d, \"product\": \"%s\", "
+        "\"device\": ",
         (long long)progress->iteration, (long long)progress->consumed_samples,
         (long long)progress->updates, (long long)progress->skipped_iterations,
-        (long long)train->config->seed, device->threads);
+        (long long)train->config->seed, device->threads,
+        device->product == HAUL_PRODUCT_BF16 ? "bf16" : "f32");
     haul_string_append_json(out, description);
     haul_string_append_text(out, "}");
     return haul_string_status(out);
@@ -86,45 +87,40 @@ static haul_status read_counters(haul_train *train, const haul_checkpoint *check
     return status;
 }
 
-static bool is_hugging_face(const char *directory) {
-    char single[1100], sharded[1100];
-    snprintf(single, sizeof single, "%s/model.safetensors", directory);
-    snprintf(sharded, sizeof sharded, "%s/model.safetensors.index.json", directory);
-    return haul_file_exists(single) || haul_file_exists(sharded);
-}
-
-static haul_status resume(haul_train *train, haul_string *resumed_from, haul_string *rejected) {
-    const haul_config *config = train->config;
-    haul_checkpoint *checkpoint;
-    haul_status status = haul_checkpoint_find(config->load, -1, &checkpoint, rejected);
-    if (status == HAUL_ERROR_NO_INPUT && config->save != NULL &&
-        strcmp(config->load, config->save) == 0) {
+haul_status haul_train_find(const haul_config *config, haul_checkpoint **out,
+                            haul_string *rejected) {
+    *out = NULL;
+    if (config->load == NULL || haul_state_is_hugging_face(config->load)) {
         return HAUL_OK;
     }
-    HAUL_TRY(status);
-    status = haul_state_load(&train->session->store, checkpoint);
-    if (status == HAUL_OK) {
-        status = read_counters(train, checkpoint);
+    haul_status status = haul_checkpoint_find(config->load, -1, out, rejected);
+    bool fresh = status == HAUL_ERROR_NO_INPUT && config->save != NULL &&
+                 strcmp(config->load, config->save) == 0;
+    return fresh ? HAUL_OK : status;
+}
+
+haul_status haul_train_adopt(haul_config *config, const haul_checkpoint *checkpoint) {
+    json_t *root = json_loads(haul_checkpoint_state_json(checkpoint), 0, NULL);
+    const char *product = json_string_value(json_object_get(root, "product"));
+    haul_status status = HAUL_OK;
+    if (product != NULL) {
+        status = haul_config_set(config, "cpu-product-dtype", &product, 1, HAUL_SOURCE_FILE);
     }
-    if (status == HAUL_OK && resumed_from != NULL) {
-        haul_string_append_text(resumed_from, haul_checkpoint_path(checkpoint));
-    }
-    haul_checkpoint_close(checkpoint);
+    json_decref(root);
     return status;
 }
 
-haul_status haul_train_start(haul_train *train, haul_string *resumed_from, haul_string *rejected) {
+haul_status haul_train_start(haul_train *train, haul_checkpoint *checkpoint) {
     const haul_config *config = train->config;
-    haul_session *session = train->session;
+    haul_store *store = &train->session->store;
     train->progress = (haul_train_progress){0};
-    haul_store_initialize(&session->store, (uint64_t)config->seed);
-    if (config->load != NULL && is_hugging_face(config->load)) {
-        HAUL_TRY(haul_state_import(&session->store, config, config->load));
-        if (resumed_from != NULL) {
-            haul_string_append_text(resumed_from, config->load);
-        }
-    } else if (config->load != NULL) {
-        HAUL_TRY(resume(train, resumed_from, rejected));
+    if (checkpoint != NULL) {
+        HAUL_TRY(haul_state_load(store, checkpoint));
+        HAUL_TRY(read_counters(train, checkpoint));
+    } else if (config->load != NULL && haul_state_is_hugging_face(config->load)) {
+        HAUL_TRY(haul_state_import(store, config, config->load));
+    } else {
+        haul_store_initialize(store, (uint64_t)config->seed);
     }
-    return haul_executor_pack(&session->trainer);
+    return haul_executor_pack(&train->session->trainer);
 }

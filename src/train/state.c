@@ -1,5 +1,6 @@
 #include "train/state.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "config/huggingface.h"
 
@@ -77,6 +78,13 @@ haul_status haul_state_load(haul_store *store, haul_checkpoint *checkpoint) {
 static haul_tensor part_in_file(const haul_config *config, const haul_buffer_plan *plan,
                                 const haul_tensor *view) {
     return plan->vocabulary ? haul_tensor_slice(view, 0, config->vocab_size) : *view;
+}
+
+bool haul_state_is_hugging_face(const char *directory) {
+    char single[1100], sharded[1100];
+    snprintf(single, sizeof single, "%s/model.safetensors", directory);
+    snprintf(sharded, sizeof sharded, "%s/model.safetensors.index.json", directory);
+    return haul_file_exists(single) || haul_file_exists(sharded);
 }
 
 static haul_status import_view(haul_store *store, const haul_config *config,

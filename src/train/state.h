@@ -23,6 +23,9 @@ void haul_state_list_deinit(haul_state_list *list);
 /* Fills the whole store from a checkpoint; a store that does not train reads the values alone. */
 haul_status haul_state_load(haul_store *store, haul_checkpoint *checkpoint);
 
+/* Whether a directory holds Hugging Face weights. */
+bool haul_state_is_hugging_face(const char *directory);
+
 /* Fills the values from a Hugging Face directory (rows of padding become 0, moments stay). */
 haul_status haul_state_import(haul_store *store, const haul_config *config, const char *directory);
 

@@ -187,6 +187,55 @@ static void a_file_may_be_one_document(void **state) {
     haul_string_deinit(&text);
 }
 
+/* A line is no separator because its first part was read before. */
+static void lines_across_reads_are_whole(void **state) {
+    (void)state;
+    const char *file = scratch(0, "in.txt");
+    haul_build_result result;
+    haul_build_options options = options_of(&file, "%");
+    for (int64_t before = 256 * 1024 - 3; before <= 256 * 1024 + 1; before++) {
+        haul_string text = {0};
+        for (int64_t i = 0; i < before; i++) {
+            haul_string_append(&text, "a", 1);
+        }
+        haul_string_append_text(&text, "%\nstill the same\n");
+        assert_ok(haul_file_replace(file, text.data, text.length));
+        assert_ok(haul_build(&options, &result));
+        assert_int_equal(result.documents[0], 1);
+        haul_string_append_text(&text, "%\nnext\n");
+        assert_ok(haul_file_replace(file, text.data, text.length));
+        assert_ok(haul_build(&options, &result));
+        assert_int_equal(result.documents[0], 2);
+        assert_int_equal(result.text_bytes, text.length - 2);
+        haul_string_deinit(&text);
+    }
+}
+
+/* Files that are cut into chunks count as one document each. */
+static void ordinals_count_documents_not_chunks(void **state) {
+    (void)state;
+    const char *files[12];
+    char names[12][600];
+    haul_build_result result;
+    haul_string text = make_text(1500, 1200);
+    int64_t held_out = 0;
+    for (int i = 0; i < 12; i++) {
+        snprintf(names[i], sizeof names[i], "%s/part%d.txt", haul_test_directory(), i);
+        files[i] = names[i];
+        assert_ok(haul_file_replace(files[i], text.data, i % 3 == 0 ? text.length : i));
+        held_out += haul_build_holds_out(5, i, 0.4) * (i % 3 == 0 ? text.length : i);
+    }
+    haul_build_options options = options_of(files, NULL);
+    options.input.file_count = 12;
+    options.holdout = 0.4;
+    options.seed = 5;
+    assert_ok(haul_build(&options, &result));
+    assert_int_equal(result.documents[0] + result.documents[1], 12);
+    assert_true(held_out > 0);
+    assert_int_equal(result.tokens[1], held_out);
+    haul_string_deinit(&text);
+}
+
 static void write_gzip(const char *path, const char *text, int64_t bytes) {
     gzFile file = gzopen(path, "wb");
     assert_non_null(file);
@@ -380,6 +429,8 @@ int main(void) {
         cmocka_unit_test(the_output_does_not_depend_on_workers),
         cmocka_unit_test(held_out_documents_follow_the_seed),
         cmocka_unit_test(a_file_may_be_one_document),
+        cmocka_unit_test(lines_across_reads_are_whole),
+        cmocka_unit_test(ordinals_count_documents_not_chunks),
         cmocka_unit_test(gzip_is_read_as_plain),
         cmocka_unit_test(json_members_become_data_sets),
         cmocka_unit_test(bad_json_names_its_line),

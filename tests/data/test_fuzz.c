@@ -16,6 +16,7 @@ enum { ROUNDS = 3000, STREAM_BYTES = 4096 };
 typedef void fuzz_target(const uint8_t *data, size_t size);
 
 static void write_plain(const char *path, const uint8_t *data, size_t size) {
+    remove(path); /* some file systems sync a file that is written over */
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(data, 1, size, file), size);
@@ -131,7 +132,6 @@ static void damage(haul_string *bytes, uint32_t seed, uint32_t *counter) {
         bytes->length -= part;
         break;
     case 4:
-        haul_string_append(bytes, bytes->data, 0); /* room for nothing: keeps the buffer */
         memmove(bytes->data + at, bytes->data + (at + part) / 2, (size_t)part);
         break;
     default:
@@ -162,7 +162,6 @@ static void damaged_indexes(void **state) {
     haul_string_deinit(&seed);
 }
 
-/* Vocabulary and merges fill most of a file; the rest deserves damage too, so it is run alone. */
 static void damaged_tokenizers(void **state) {
     (void)state;
     static const char *const names[] = {"tokenizer_gpt2.json", "tokenizer_split.json"};

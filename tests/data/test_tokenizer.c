@@ -2,6 +2,8 @@
 #include "data_testing.h"
 
 #include "base/philox.h"
+#include "data/byte_alphabet.h"
+#include "data/pretokenizer.h"
 #include "data/tokenizer.h"
 #include "data/utf8.h"
 
@@ -62,6 +64,36 @@ static void gpt2_ids_equal_tokenizers(void **state) {
 static void split_ids_equal_tokenizers(void **state) {
     (void)state;
     check_texts("tokenizer_split.json", "split", 1); /* <|begin|> */
+}
+
+static haul_status spell_piece(void *context, const char *piece, int64_t bytes) {
+    haul_byte_alphabet_spell(context, piece, bytes);
+    haul_string_append_text(context, "\n");
+    return HAUL_OK;
+}
+
+static void pieces_equal_tokenizers(void **state) {
+    (void)state;
+    json_t *root = load_golden("tokenizer_ids.json"), *expected, *piece;
+    haul_pretokenizer *pretokenizer;
+    size_t i, j;
+    assert_ok(haul_pretokenizer_create(haul_pretokenizer_gpt2, &pretokenizer));
+    json_array_foreach(golden_get(root, "pieces"), i, expected) {
+        json_t *text = golden_get(expected, "text");
+        haul_string wanted = {0}, got = {0};
+        json_array_foreach(golden_get(expected, "pieces"), j, piece) {
+            haul_string_append_format(&wanted, "%s\n", json_string_value(piece));
+        }
+        haul_string_append_text(&wanted, "");
+        haul_string_append_text(&got, "");
+        assert_ok(haul_pretokenizer_split(pretokenizer, json_string_value(text),
+                                          (int64_t)json_string_length(text), spell_piece, &got));
+        assert_string_equal(got.data, wanted.data);
+        haul_string_deinit(&wanted);
+        haul_string_deinit(&got);
+    }
+    haul_pretokenizer_destroy(pretokenizer);
+    json_decref(root);
 }
 
 static void properties_come_from_the_file(void **state) {
@@ -191,8 +223,12 @@ static void unsupported_files_are_refused(void **state) {
          "add_prefix_space"},
         {"", "pre_tokenizer",
          "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
-         "\"(\"},\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\"}]}",
+         "\"(\"},\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\",\"use_regex\":false}]}",
          "pattern \"(\""},
+        {"", "pre_tokenizer",
+         "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
+         "\"a\"},\"behavior\":\"Isolated\"},{\"type\":\"ByteLevel\"}]}",
+         "pre_tokenizer is"},
         {"", "post_processor", "{\"type\":\"BertProcessing\"}", "post_processor"},
         {"", "added_tokens", "[{\"id\":0,\"content\":\"x\",\"lstrip\":true}]", "lstrip"},
         {"", "added_tokens", "[{\"id\":-1,\"content\":\"x\"}]", "needs an id"},
@@ -276,6 +312,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpt2_ids_equal_tokenizers),
         cmocka_unit_test(split_ids_equal_tokenizers),
+        cmocka_unit_test(pieces_equal_tokenizers),
         cmocka_unit_test(properties_come_from_the_file),
         cmocka_unit_test(any_bytes_survive),
         cmocka_unit_test(long_pieces_take_no_square_time),

@@ -1,5 +1,6 @@
 /* Attention of the cpu, each instruction set that runs here, against ref. */
 #include "device/compare.h"
+#include "device/cpu/simd/attention_block.h"
 #include "device/cpu/simd/simd.h"
 
 typedef struct attention_case {
@@ -370,8 +371,22 @@ static void test_refuses_mixed_dtypes(void **state) {
     haul_device_deinit(&device);
 }
 
+static void test_exp2(void **state) {
+    (void)state;
+    for (float x = 0.0f; x >= -125.9f; x -= 0.00123f) {
+        double want = exp2((double)x);
+        if (!(fabs((double)exp2_f32(x) - want) <= 0x1p-23 * want)) {
+            fail_msg("exp2_f32(%.9g) is %.9g, must be %.9g", (double)x, (double)exp2_f32(x), want);
+        }
+    }
+    assert_true(exp2_f32(0.0f) == 1.0f && exp2_f32(-3.0f) == 0.125f);
+    assert_true(exp2_f32(-126.5f) == 0.0f && exp2_f32(-1e30f) == 0.0f);
+    assert_true(exp2_f32(-INFINITY) == 0.0f && isnan(exp2_f32(NAN)));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exp2),
         cmocka_unit_test(test_f32),
         cmocka_unit_test(test_bf16),
         cmocka_unit_test(test_results_do_not_depend_on_threads),

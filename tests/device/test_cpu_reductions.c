@@ -201,8 +201,10 @@ static void check_loss_with(haul_check *check, int64_t vocabulary, int64_t paddi
 static void check_loss(haul_check *check) {
     check_loss_with(check, check->columns, 0, 1.0);
     check_loss_with(check, check->columns, 5, 20.0);
-    check_loss_with(check, 1024, 1, 5.0);
-    check_loss_with(check, 2051, 13, 5.0);
+    if (check->columns == 7) { /* once for a dtype is enough for the large ones */
+        check_loss_with(check, 1024, 1, 5.0);
+        check_loss_with(check, 2051, 13, 5.0);
+    }
 }
 
 static void check_squared_norm(haul_check *check) {
@@ -273,9 +275,9 @@ static void check_alignment(haul_check *check) {
         at.data = moved + shift * size;
         struct {
             double norm;
-            float statistics[128];
+            float statistics[256];
         } out = {0};
-        assert_true(2 * check->rows <= 128);
+        assert_true(2 * check->rows <= 256);
         haul_twin y = haul_check_output(check);
         haul_norm_args norm = {.kind = HAUL_NORM_LAYER,
                                .epsilon = 1e-5,

@@ -70,9 +70,9 @@ static void swap_weight_before_gradient(fixture *f) {
          find(f, HAUL_PASS_BACKWARD, "layer1.attention", 1));
 }
 
-static void swap_rebuild_with_backward(fixture *f) {
-    swap(f, find(f, HAUL_PASS_REBUILD, "layer0.attention", 0),
-         find(f, HAUL_PASS_BACKWARD, "layer0.attention", 0));
+static void swap_rebuilds(fixture *f) {
+    swap(f, find(f, HAUL_PASS_REBUILD, "layer0.qkv", 0),
+         find(f, HAUL_PASS_REBUILD, "layer0.attention", 0));
 }
 
 /* A pass is missing, or stands there twice, or has nothing to do. */
@@ -184,7 +184,7 @@ static const mutation mutations[] = {
     {swap_backwards, "activation.out gradient is read but was not written", false},
     {swap_weight_before_gradient,
      "W of layer1.qkv, micro-batch 1: layer1.qkv.out gradient is read but was not", false},
-    {swap_rebuild_with_backward, "layer0.attention.out rebuilt is read but was not", true},
+    {swap_rebuilds, "layer0.qkv.out rebuilt is read but was not written", true},
     {drop_forward, "F of layer0.mlp_norm, micro-batch 1 is missing", false},
     {drop_backward, "B of head, micro-batch 3 is missing", false},
     {drop_weight, "W of embedding, micro-batch 2 is missing", false},
@@ -209,7 +209,7 @@ static const mutation mutations[] = {
     {overlap_activations, "F of layer0.attention, micro-batch 0: layer0.", false},
     {overlap_far_lives, "layer0.mlp_norm.sum is read but was not written, or was lost", false},
     {overlap_batch, "shares memory with another object of this pass", false},
-    {overlap_constants, "layer0.attention constant is read but was not written, or was lost",
+    {overlap_constants, "layer1.attention constant is read but was not written, or was lost",
      false},
     {object_outside, "weights lies outside its memory", false},
     {scratch_in_workspace, "head scratch lies outside its memory", false},

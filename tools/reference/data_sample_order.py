@@ -85,6 +85,16 @@ def order_case(lengths, begin, end, seq, wanted, seed):
     }
 
 
+def threshold_cases():
+    """The last epoch just below, at and above 80 % of its samples."""
+    lengths, cases = small_lengths(), []
+    tokens = int(lengths.sum())
+    for seq in (16, 3):
+        sans, per_epoch = (2 * tokens - 1) // seq, (tokens - 1) // seq
+        cases += [(0, 40, seq, sans + int(0.8 * per_epoch) + d, 8) for d in (-1, 0, 1)]
+    return cases
+
+
 def small_lengths():
     """Empty, one-token and long sequences."""
     return numpy.array([(i * 37) % 53 for i in range(40)], dtype=numpy.int32)
@@ -158,7 +168,8 @@ def main():
         "small_orders": [order_case(small, begin, end, seq, wanted, seed)
                          for begin, end, seq, wanted, seed in
                          [(0, 40, 16, 10, 1), (0, 40, 16, 64, 2), (3, 9, 64, 7, 3),
-                          (0, 40, 7, None, 4), (0, 40, 2000, 5, 5), (10, 20, 1, 900, 6)]],
+                          (0, 40, 7, None, 4), (0, 40, 2000, 5, 5), (10, 20, 1, 900, 6),
+                          *threshold_cases()]],
         "splits": [{"text": text, "sequences": n, "ranges": parse_split(text, n)}
                    for text, n in [("969,30,1", 1000), ("969, 30, 1", 12345), ("1,1,1", 100000),
                                    ("100", 17), ("0.5,0.5", 5), ("99,1,0", 50),
@@ -169,8 +180,9 @@ def main():
                    blend_case([3.5, 0.25, 1e-3, 9], 5000),
                    blend_case([0.1 * (i + 1) for i in range(11)], 700),
                    blend_case([1 / (i + 3) for i in range(300)], 900),
+                   blend_case([round(math.sin(2 * i) ** 2, 6) for i in range(1, 301)], 600),
                    blend_case([5, 40, 13], 58, exhaustive=True)],
-    }, indent=1))
+    }, separators=(",", ":")))
 
 
 if __name__ == "__main__":

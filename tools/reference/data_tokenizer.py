@@ -20,19 +20,26 @@ from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, pre_toke
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
           r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
-ODD = ["naïve", "Straße", "Ελλάδα", "привет", "世界", "日本語", "🙂", "👩‍👩‍👧", "e\u0301", "№", "½",
-       "don't", "we'll", "IT'S", "x86_64", "3.14159", "1,000,000", "foo(bar)[0];", "--", "...",
-       "\u00a0", "\u3000", "\u200b", "\u180e", "٣٤", "हिन्दी", "\u2028"]
+ODD = [
+    "naïve", "Straße", "Ελλάδα", "привет", "世界", "日本語", "🙂", "👩‍👩‍👧", "e\u0301", "№",
+    "½", "don't", "we'll", "IT'S", "x86_64", "3.14159", "1,000,000", "foo(bar)[0];",
+    "--", "...", "\u00a0", "\u3000", "\u200b", "\u180e", "٣٤", "हिन्दी", "\u2028",
+]
 
-TEXTS = ["", " ", "a", "hello world", "  two  spaces ", "tabs\tand\n\nlines\r\nCRLF\r\n\r\n",
-         "trailing   ", "\n\n\n", "   \n  x", "it's we'll THEY'RE i'd", "'s't're", "12345 6 7890",
-         "1234abc567", "naïve café Straße", "Ελλάδα привет мир", "世界 你好，世界！", "日本語テキスト",
-         "🙂🙃 👩‍👩‍👧‍👦 🏳️‍🌈", "e\u0301 combining", "zero\u200bwidth", "nbsp\u00a0\u00a0x", "\u3000ideographic",
-         "mongolian\u180e\u180evowel", "sep\u001c\u001fx", "nel\u0085\u0085x", "line\u2028sep",
-         "<|endoftext|>", "a<|endoftext|>b<|endoftext|><|endoftext|> c", "<|endoftext|", "<|end<|endoftext|>",
-         "<|begin|>x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "=" * 80, " " * 300 + "x",
-         "def f(x):\n    return x**2  # square\n", "{\"key\": [1, 2.5e-3, null]}", "\x00\x01\x7f",
-         "\ufeffbom", "½ ² Ⅷ ٣", "हिन्दी ไทย עברית العربية", "\U0010ffff\ue000", "ﬁ ligature ǅ"]
+TEXTS = [
+    "", " ", "a", "hello world", "  two  spaces ", "tabs\tand\n\nlines\r\nCRLF\r\n\r\n",
+    "trailing   ", "\n\n\n", "   \n  x", "it's we'll THEY'RE i'd", "'s't're",
+    "12345 6 7890", "1234abc567", "naïve café Straße", "Ελλάδα привет мир", "世界 你好，世界！",
+    "日本語テキスト", "🙂🙃 👩‍👩‍👧‍👦 🏳️‍🌈", "e\u0301 combining", "zero\u200bwidth",
+    "nbsp\u00a0\u00a0x", "\u3000ideographic", "mongolian\u180e\u180evowel",
+    "a\u180e.b  \u180e", "sep\u001c\u001fx", "nel\u0085\u0085x", "line\u2028sep",
+    "<|endoftext|>", "a<|endoftext|>b<|endoftext|><|endoftext|> c", "<|endoftext|",
+    "<|end<|endoftext|>", "<|begin|>x", "x<|end_of_text|>y<|end",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "=" * 80, " " * 300 + "x",
+    "def f(x):\n    return x**2  # square\n", "{\"key\": [1, 2.5e-3, null]}",
+    "\x00\x01\x7f", "\ufeffbom", "½ ² Ⅷ ٣", "हिन्दी ไทย עברית العربية",
+    "\U0010ffff\ue000", "ﬁ ligature ǅ",
+]
 
 
 def make_corpus():
@@ -49,7 +56,8 @@ def make_corpus():
             if rng.random() < 0.3:
                 sentence[rng.randrange(len(sentence))] = rng.choice(ODD)
             sentence[0] = sentence[0].capitalize()
-            text += " ".join(sentence) + rng.choice([". ", "! ", "?\n", ".\n", ",\r\n", ";\n\n", ":\n\t- "])
+            text += " ".join(sentence)
+            text += rng.choice([". ", "! ", "?\n", ".\n", ",\r\n", ";\n\n", ":\n\t- "])
         documents.append(text.rstrip("\r\n") + "\n")
     return documents
 
@@ -73,6 +81,10 @@ def make_split(documents):
     tokenizer.train_from_iterator(documents, trainers.BpeTrainer(
         vocab_size=400, show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    # Tokens that no merge makes: only ignore_merges gives them.
+    described = json.loads(tokenizer.to_str())
+    del described["model"]["merges"][-60:]
+    tokenizer = Tokenizer.from_str(json.dumps(described))
     tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False)
                                   for t in ["<|begin|>", "<|end_of_text|>", "<|end"]])
     tokenizer.post_processor = processors.Sequence([
@@ -91,6 +103,9 @@ def main():
     for name, tokenizer in [("gpt2", make_gpt2(documents)), ("split", make_split(documents))]:
         tokenizer.save(str(out / f"tokenizer_{name}.json"), pretty=False)
         goldens[name] = [{"text": t, "ids": tokenizer.encode(t).ids} for t in texts]
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    goldens["pieces"] = [{"text": t, "pieces": [p for p, _ in byte_level.pre_tokenize_str(t)]}
+                         for t in TEXTS]
     path = out / "tokenizer_ids.json"
     path.write_text(json.dumps(goldens, ensure_ascii=True, separators=(",", ":")) + "\n")
 

@@ -134,4 +134,5 @@ def main(out):
         save_file(golden, directory / "golden.safetensors")
 
 
-main(pathlib.Path(sys.argv[1]))
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

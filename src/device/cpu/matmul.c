@@ -1,62 +1,41 @@
 #include "device/cpu/matmul.h"
 
 #include "base/memory.h"
+#include "device/cpu/matmul_choices.h"
 #include "device/cpu/matmul_measure.h"
+#include "device/cpu/simd/simd.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-typedef struct method_choice {
-    haul_product proxy;
-    haul_method method;
-} method_choice;
 
 /* The arrays are short, tens of entries, and searched from the front. */
 struct haul_cpu_matmul {
     haul_engines engines;
     haul_method forced; /* HAUL_METHODS: none */
-    method_choice *choices;
+    haul_choices choices;
     haul_packing *packings;
     haul_plan *plans;
-    int64_t choice_count, packing_count, plan_count;
-    int64_t choice_capacity, packing_capacity, plan_capacity;
+    int64_t packing_count, plan_count;
+    int64_t packing_capacity, plan_capacity;
 };
 
-/* --- choices -------------------------------------------------------------------------------- */
-
-static bool same(const haul_product *a, const haul_product *b) {
-    return memcmp(a, b, sizeof *a) == 0;
-}
-
-static haul_status add_choice(haul_cpu_matmul *matmul, const haul_product *proxy,
-                              haul_method method) {
-    void *grown = matmul->choices;
-    HAUL_TRY(haul_grow(&grown, &matmul->choice_capacity, matmul->choice_count + 1,
-                       sizeof *matmul->choices));
-    matmul->choices = grown;
-    matmul->choices[matmul->choice_count++] = (method_choice){*proxy, method};
-    return HAUL_OK;
-}
+/* --- packings and plans --------------------------------------------------------------------- */
 
 static haul_status choose(haul_cpu_matmul *matmul, const haul_product *product, haul_method *out) {
-    haul_product proxy = haul_product_proxy(product);
     if (matmul->forced != HAUL_METHODS) {
         bool suits = haul_method_suits(matmul->forced, &matmul->engines, product);
         *out = suits ? matmul->forced : HAUL_METHOD_ONEDNN;
         return HAUL_OK;
     }
-    for (int64_t i = 0; i < matmul->choice_count; i++) {
-        if (same(&matmul->choices[i].proxy, &proxy)) {
-            *out = matmul->choices[i].method;
-            return HAUL_OK;
-        }
+    haul_product proxy = haul_product_proxy(product);
+    const haul_choice *known = haul_choices_find(&matmul->choices, &proxy);
+    if (known != NULL) {
+        *out = known->method;
+        return HAUL_OK;
     }
     HAUL_TRY(haul_product_choose(&matmul->engines, &proxy, out));
-    return add_choice(matmul, &proxy, *out);
+    return haul_choices_add(&matmul->choices, &proxy, *out);
 }
-
-/* --- packings and plans --------------------------------------------------------------------- */
 
 /* The packing that a packed product reads: it depends on the weight's side alone. */
 static haul_product packing_key(const haul_product *product) {
@@ -72,7 +51,7 @@ static haul_status find_packing(haul_cpu_matmul *matmul, const haul_product *pro
                                 const haul_packing **out) {
     haul_product key = packing_key(product);
     for (int64_t i = 0; i < matmul->packing_count; i++) {
-        if (same(&matmul->packings[i].product, &key)) {
+        if (haul_product_same(&matmul->packings[i].product, &key)) {
             *out = &matmul->packings[i];
             return HAUL_OK;
         }
@@ -111,7 +90,7 @@ static haul_status make_plan(haul_cpu_matmul *matmul, const haul_product *produc
 static haul_status find_plan(haul_cpu_matmul *matmul, const haul_product *product,
                              const haul_plan **out) {
     for (int64_t i = 0; i < matmul->plan_count; i++) {
-        if (same(&matmul->plans[i].product, product)) {
+        if (haul_product_same(&matmul->plans[i].product, product)) {
             *out = &matmul->plans[i];
             return HAUL_OK;
         }
@@ -147,21 +126,6 @@ void haul_cpu_matmul_force(haul_cpu_matmul *matmul, haul_method method) {
 }
 
 /* --- opening -------------------------------------------------------------------------------- */
-
-static const haul_gemm_kernels *best_kernels(void) {
-#ifdef HAUL_HAVE_avx512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
-        return &haul_gemm_avx512;
-    }
-#endif
-#ifdef HAUL_HAVE_avx2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        return &haul_gemm_avx2;
-    }
-#endif
-    return &haul_gemm_portable;
-}
 
 /* Seconds of a middling forward product of bf16 matrices, by oneDNN in bf16 or in f32. */
 static haul_status bf16_seconds(haul_cpu_matmul *matmul, bool bf16, double *out) {
@@ -212,7 +176,7 @@ haul_status haul_cpu_matmul_open(haul_device *device, haul_cpu_matmul **out) {
     }
     matmul->forced = HAUL_METHODS;
     matmul->engines.threads = device->threads;
-    matmul->engines.own = best_kernels();
+    matmul->engines.own = haul_gemm_kernels_of(haul_cpu_isa_at(0)->name);
     haul_status status = haul_onednn_open(device->threads, &matmul->engines.onednn);
     if (status == HAUL_OK) {
         status = choose_product_dtype(matmul, &device->product);
@@ -230,7 +194,7 @@ void haul_cpu_matmul_close(haul_cpu_matmul *matmul) {
         forget_plans(matmul);
         free(matmul->plans);
         free(matmul->packings);
-        free(matmul->choices);
+        haul_choices_deinit(&matmul->choices);
         haul_onednn_close(matmul->engines.onednn);
         free(matmul);
     }
@@ -247,70 +211,22 @@ const haul_engines *haul_cpu_matmul_engines(const haul_cpu_matmul *matmul) {
     return &matmul->engines;
 }
 
-/* --- the choices as text -------------------------------------------------------------------- */
+/* --- choices -------------------------------------------------------------------------------- */
 
 void haul_cpu_matmul_choices(const haul_cpu_matmul *matmul, haul_string *out) {
-    for (int64_t i = 0; i < matmul->choice_count; i++) {
-        const haul_product *proxy = &matmul->choices[i].proxy;
-        haul_string_append_format(
-            out, "%lldx%lldx%lld %c%c %s %s %s %s %s\n", (long long)proxy->m, (long long)proxy->n,
-            (long long)proxy->k, proxy->flags & HAUL_PRODUCT_TRANSPOSE_A ? 't' : 'n',
-            proxy->flags & HAUL_PRODUCT_TRANSPOSE_B ? 't' : 'n',
-            haul_dtype_name((haul_dtype)proxy->a), haul_dtype_name((haul_dtype)proxy->b),
-            haul_dtype_name((haul_dtype)proxy->c),
-            proxy->flags & HAUL_PRODUCT_PACKED ? "packed" : "plain",
-            haul_method_name(matmul->choices[i].method));
-    }
-}
-
-static bool parse_dtype(const char *name, uint8_t *out) {
-    *out = strcmp(name, "bf16") == 0 ? HAUL_BF16 : HAUL_F32;
-    return *out == HAUL_BF16 || strcmp(name, "f32") == 0;
-}
-
-static bool parse_method(const char *name, haul_method *out) {
-    for (haul_method method = 0; method < HAUL_METHODS; method++) {
-        if (strcmp(name, haul_method_name(method)) == 0) {
-            *out = method;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool parse_choice(const char *line, haul_product *proxy, haul_method *method) {
-    long long m, n, k;
-    char transposes[3], a[5], b[5], c[5], packed[7], name[20];
-    if (sscanf(line, "%lldx%lldx%lld %2s %4s %4s %4s %6s %19s", &m, &n, &k, transposes, a, b, c,
-               packed, name) != 9) {
-        return false;
-    }
-    *proxy = (haul_product){.m = m, .n = n, .k = k};
-    proxy->flags |= transposes[0] == 't' ? HAUL_PRODUCT_TRANSPOSE_A : 0;
-    proxy->flags |= transposes[1] == 't' ? HAUL_PRODUCT_TRANSPOSE_B : 0;
-    proxy->flags |= strcmp(packed, "packed") == 0 ? HAUL_PRODUCT_PACKED : 0;
-    return parse_dtype(a, &proxy->a) && parse_dtype(b, &proxy->b) && parse_dtype(c, &proxy->c) &&
-           parse_method(name, method);
+    haul_choices_append_text(&matmul->choices, out);
 }
 
 haul_status haul_cpu_matmul_restore(haul_cpu_matmul *matmul, const char *choices) {
-    for (const char *line = choices; *line != '\0';) {
-        int length = (int)strcspn(line, "\n");
-        haul_product proxy;
-        haul_method method;
-        if (!parse_choice(line, &proxy, &method)) {
-            return haul_fail(HAUL_ERROR_DATA, "\"%.*s\" is no choice of a product's method", length,
-                             line);
-        }
-        if (!haul_method_suits(method, &matmul->engines, &proxy)) {
+    HAUL_TRY(haul_choices_add_text(&matmul->choices, choices));
+    for (int64_t i = 0; i < matmul->choices.count; i++) {
+        const haul_choice *choice = &matmul->choices.items[i];
+        if (!haul_method_suits(choice->method, &matmul->engines, &choice->proxy)) {
             haul_fail(HAUL_ERROR_UNAVAILABLE, "this build cannot multiply by %s",
-                      haul_method_name(method));
+                      haul_method_name(choice->method));
             haul_hint("build with oneDNN");
             return HAUL_ERROR_UNAVAILABLE;
         }
-        HAUL_TRY(add_choice(matmul, &proxy, method));
-        line += length;
-        line += *line == '\n';
     }
     return HAUL_OK;
 }

@@ -5,8 +5,9 @@
 #include "device/cpu/matmul_plan.h"
 
 /* The product that stands for `product` when methods are compared: without bias and accumulation,
- * its rows (of activations) rounded up to a power of two, no dimension above 1024. So a measurement
- * takes milliseconds, and products that differ in the number of rows alone share it. */
+ * its widths cut to 768, its rows (of activations) rounded up to a power of two, or cut where that
+ * would be more than half a billion multiply-adds. So a measurement takes milliseconds, and
+ * products that differ in the number of rows alone share it. */
 haul_product haul_product_proxy(const haul_product *product);
 
 /* Whether a method could compute such a product; it may still prove unavailable. */

@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 
-#include <stddef.h>
+#include <string.h>
 
 enum { ALIGNMENT = 64 };
 
@@ -16,6 +16,29 @@ static const struct {
                                        HAUL_ONEDNN_REORDER_A | HAUL_ONEDNN_REORDER_B},
     [HAUL_METHOD_OWN] = {"own", 0},
 };
+
+static const haul_gemm_kernels *const kernels[] = {
+#ifdef HAUL_HAVE_avx512
+    &haul_gemm_avx512,
+#endif
+#ifdef HAUL_HAVE_avx2
+    &haul_gemm_avx2,
+#endif
+    &haul_gemm_portable,
+};
+
+const haul_gemm_kernels *haul_gemm_kernels_of(const char *isa) {
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        if (strcmp(kernels[i]->isa, isa) == 0) {
+            return kernels[i];
+        }
+    }
+    return NULL;
+}
+
+bool haul_product_same(const haul_product *a, const haul_product *b) {
+    return memcmp(a, b, sizeof *a) == 0;
+}
 
 const char *haul_method_name(haul_method method) {
     return methods[method].name;
@@ -49,6 +72,14 @@ static haul_onednn_shape onednn_shape(const haul_engines *engines, const haul_pr
     };
 }
 
+/* Waking a thread takes as long as some 30,000 multiply-adds. */
+static int own_threads(const haul_engines *engines, const haul_product *product) {
+    enum { LEAST_WORK = 1 << 15 };
+    double work = (double)product->m * (double)product->n * (double)product->k;
+    double useful = 1.0 + work / LEAST_WORK;
+    return useful < engines->threads ? (int)useful : engines->threads;
+}
+
 static haul_gemm own_product(const haul_engines *engines, const haul_product *product) {
     return (haul_gemm){
         .m = product->m,
@@ -61,7 +92,7 @@ static haul_gemm own_product(const haul_engines *engines, const haul_product *pr
         .b_dtype = (haul_dtype)product->b,
         .c_dtype = (haul_dtype)product->c,
         .bias_dtype = (haul_dtype)product->bias,
-        .threads = engines->threads,
+        .threads = own_threads(engines, product),
     };
 }
 

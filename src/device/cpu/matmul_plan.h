@@ -15,6 +15,8 @@ typedef struct haul_product {
     uint8_t zero[3];
 } haul_product;
 
+bool haul_product_same(const haul_product *a, const haul_product *b);
+
 enum {
     HAUL_PRODUCT_TRANSPOSE_A = 1,
     HAUL_PRODUCT_TRANSPOSE_B = 2,
@@ -25,6 +27,9 @@ enum {
 
 /* "onednn", "onednn-reorder-b", ... */
 const char *haul_method_name(haul_method method);
+
+/* haul's own kernels for an instruction set, "avx512", ...; NULL when this build has none. */
+const haul_gemm_kernels *haul_gemm_kernels_of(const char *isa);
 
 /* What methods compute with. */
 typedef struct haul_engines {

@@ -13,7 +13,7 @@ typedef struct forward {
 /* The scratch of a thread. */
 typedef struct blocks {
     float *rows;    /* [QUERY_BLOCK, D], as loaded and to be stored */
-    float *query;   /* [D, QUERY_BLOCK], scaled */
+    float *query;   /* [D, QUERY_BLOCK], scaled, in units of ln 2 */
     float *key;     /* [KEY_BLOCK, D] */
     float *value;   /* [KEY_BLOCK, D] */
     float *scores;  /* [KEY_BLOCK, TILE], then the probabilities */
@@ -82,7 +82,7 @@ static void update_softmax(const score_tile *tile, float *maximum, float *sum, f
     vector_store(sum + LANES, sum1);
 }
 
-/* TILE queries from `lane` of the query block on, against a block of `keys` keys. */
+/* TILE queries from `lane` of the query block on, against the keys that they see of a block. */
 static void attend_tile(const haul_attention_shape *shape, int64_t sample, int64_t head,
                         const blocks *block, int64_t lane, score_tile *tile) {
     int64_t size = shape->head_size;

@@ -1,3 +1,10 @@
+/* With P = 2^(score - log_sum_exp) and its kept part P', delta = d_out . out:
+ * d_value += P'^T d_out, d_score = P (kept d_out.value - delta), d_query = scale d_score key,
+ * d_key += scale d_score^T query.
+ *
+ * A thread takes a head, walks its query blocks and for each the key blocks, so that d_query stays
+ * in the cache; d_key and d_value of the head are summed in f32. Where heads share keys, their sums
+ * are added in a second pass, in ascending order of the heads. */
 #include "device/cpu/simd/attention.h"
 
 #include "device/cpu/launch.h"
@@ -6,9 +13,9 @@
 typedef struct backward {
     const haul_attention_backward_args *args;
     bool bf16;
-    float *scratch; /* of each thread in turn, then the sums of each head where heads share keys */
+    float *scratch; /* thread_floats for each thread */
+    float *heads;   /* where heads share keys: head_floats for each head of the batch */
     int64_t thread_floats, head_floats;
-    float *heads;
 } backward;
 
 /* The scratch of a thread. */

@@ -63,7 +63,7 @@ static inline void load_block(const void *data, bool bf16, int64_t rows, int64_t
     }
 }
 
-typedef float quad __attribute__((vector_size(16), aligned(4)));
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* to[c][r] = scale * from[r][c]. Works on 4 x 4 elements at a time: rows and columns are rounded
  * up to multiples of 4. */
@@ -97,17 +97,17 @@ static const float lowest_score = -1e30f;
 
 /* 2^x for x <= 0 (or a little above) within an ulp; 0 below 2^-126, NaN for NaN. Scores are kept in
  * units of ln 2, so that this does where e^x would cost half as much again. With n = round(x),
- * 2^x = 2^n (1 + r p(r)), p fitted for the least relative error on |r| <= 1/2. */
+ * 2^x = 2^n (1 + r p(r)), p fitted for the least relative error on |r| <= 1/2 and
+ * evaluated in short chains, which is what the loops around this wait for. */
 HAUL_INLINE float exp2_f32(float x) {
     const float magic = 0x1.8p23f + 127.0f; /* leaves the exponent of 2^n in the low bits */
     float shifted = x + magic;
     float r = x - (shifted - magic);
-    float p = madd(r, 0x1.470b4ap-13f, 0x1.5f7276p-10f);
-    p = madd(p, r, 0x1.3b270ep-7f);
-    p = madd(p, r, 0x1.c6ae72p-5f);
-    p = madd(p, r, 0x1.ebfbe2p-3f);
-    p = madd(p, r, 0x1.62e432p-1f);
-    p = madd(p, r, 1.0f);
+    float square = r * r;
+    float high = madd(r, 0x1.470b4ap-13f, 0x1.5f7276p-10f);
+    float middle = madd(r, 0x1.3b270ep-7f, 0x1.c6ae72p-5f);
+    float low = madd(r, 0x1.ebfbe2p-3f, 0x1.62e432p-1f);
+    float p = madd(madd(madd(high, square, middle), square, low), r, 1.0f);
     float result = p * float_from_bits(float_bits(shifted) << 23);
     return x < -126.0f ? 0.0f : result;
 }
@@ -124,7 +124,8 @@ HAUL_INLINE float finish_row(float *out, int64_t size, float maximum, float sum)
 }
 
 /* c[r][lane] (+)= sum over l of a[r, l] b[l][lane], for one tile of lanes. Row r needs only the l
- * in [r + begin, r + 1 + end): bounds that a causal mask gives; others may be left out. */
+ * in [r + begin, r + 1 + end), which a causal mask gives: what lies outside must be 0, since only
+ * some of it is left out. */
 typedef struct tile_product {
     int64_t rows, depth;
     const float *a;
@@ -143,6 +144,9 @@ HAUL_INLINE void multiply_rows(const tile_product *product, int64_t row, int row
     int64_t a_row = product->a_row, a_depth = product->a_depth, b_depth = product->b_depth;
     const float *a = product->a + row * a_row + begin * a_depth;
     const float *b = product->b + begin * b_depth;
+    float *c = product->c + row * product->c_row;
+    int64_t c_row = product->c_row;
+    bool accumulate = product->accumulate;
     vector sum[TILE_ROWS][2];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
@@ -159,13 +163,12 @@ HAUL_INLINE void multiply_rows(const tile_product *product, int64_t row, int row
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
-        float *c = product->c + (row + r) * product->c_row;
-        if (product->accumulate) {
-            sum[r][0] += vector_load(c);
-            sum[r][1] += vector_load(c + LANES);
+        if (accumulate) {
+            sum[r][0] += vector_load(c + r * c_row);
+            sum[r][1] += vector_load(c + r * c_row + LANES);
         }
-        vector_store(c, sum[r][0]);
-        vector_store(c + LANES, sum[r][1]);
+        vector_store(c + r * c_row, sum[r][0]);
+        vector_store(c + r * c_row + LANES, sum[r][1]);
     }
 }
 

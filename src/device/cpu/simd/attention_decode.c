@@ -3,9 +3,9 @@
  * are used where they lie, and the heads of a group look at a block of keys while it is in the
  * cache. */
 #include "device/cpu/simd/attention.h"
-#include "device/cpu/simd/attention_block.h"
 
-#include "base/parallel.h"
+#include "device/cpu/launch.h"
+#include "device/cpu/simd/attention_block.h"
 
 typedef struct decode {
     const haul_attention_args *args;
@@ -190,6 +190,6 @@ void HAUL_ISA(haul_cpu_attention_decode)(haul_stream *stream, const haul_attenti
         .scratch = stream->scratch,
         .thread_floats = thread_floats(shape),
     };
-    haul_parallel_for(stream->device->threads, shape->batch * shape->groups, 1, decode_groups,
-                      &work);
+    int64_t bytes = 2 * shape->keys * shape->head_size * haul_dtype_size(args->key.dtype);
+    haul_cpu_parallel(stream, shape->batch * shape->groups, 1, bytes, decode_groups, &work);
 }

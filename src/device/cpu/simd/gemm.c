@@ -443,8 +443,6 @@ static void narrow(int threads, int64_t count, const float *x, uint16_t *y, bool
 
 const haul_gemm_kernels HAUL_ISA(haul_gemm) = {
     .isa = HAUL_ISA_TEXT_EXPAND(HAUL_ISA_SUFFIX),
-    .tile_rows = TILE_ROWS,
-    .tile_columns = TILE_COLUMNS,
     .workspace = workspace,
     .packed_bytes = packed_bytes,
     .pack = pack,

@@ -31,7 +31,6 @@ typedef struct haul_gemm {
 
 typedef struct haul_gemm_kernels {
     const char *isa;
-    int tile_rows, tile_columns;
     /* Bytes of multiply()'s workspace; `packed` says whether b will be packed. */
     int64_t (*workspace)(const haul_gemm *gemm, bool packed);
     /* Bytes of a whole packed [K, N] operand, and the packing of gemm->b. */

@@ -17,9 +17,9 @@ enum { LANES = 8 };
 enum { LANES = 4 };
 #endif
 
-typedef float vector __attribute__((vector_size(LANES * 4)));
+typedef float vector __attribute__((vector_size(LANES * 4), may_alias));
 
-/* Of a 64-byte aligned row. */
+/* From and to addresses that are a multiple of the register. */
 HAUL_INLINE vector vector_load(const float *x) {
     return *(const vector *)(const void *)__builtin_assume_aligned(x, LANES * 4);
 }

@@ -1,0 +1,261 @@
+#include "cli/train.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/progress.h"
+#include "config/huggingface.h"
+#include "config/validate.h"
+#include "report/html.h"
+#include "train/corpus.h"
+#include "train/save.h"
+#include "train/state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char CACHE[] = "runs/cache";
+
+/* A word as a shell reads it back. */
+static void append_word(haul_string *out, const char *word) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
+    haul_string_append_text(out, out->length > 0 ? " " : "");
+    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
+        haul_string_append_text(out, word);
+        return;
+    }
+    haul_string_append_text(out, "'");
+    for (; *word != '\0'; word++) {
+        haul_string_append(out, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
+    }
+    haul_string_append_text(out, "'");
+}
+
+static void append_command(haul_string *out, const haul_cli *cli) {
+    for (int i = 0; i < cli->argc; i++) {
+        append_word(out, cli->argv[i]);
+    }
+}
+
+/* Where this run writes: --run-dir, or runs/DATE-NAME. */
+static haul_status choose_run_directory(haul_config *config) {
+    char path[512], date[32];
+    if (config->run_dir != NULL) {
+        return HAUL_OK;
+    }
+    time_t now = time(NULL);
+    struct tm local;
+    localtime_r(&now, &local);
+    strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
+    const char *name = config->name != NULL ? config->name : config->preset;
+    snprintf(path, sizeof path, "runs/%s-%s", date, name != NULL ? name : "train");
+    config->run_dir = haul_config_keep(config, path);
+    return config->run_dir != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+}
+
+/* haul's own ways to start, a preset or a text, save below the run directory; command lines of
+ * Megatron-LM save where they say, or not at all. */
+static haul_status choose_save_directory(haul_config *config) {
+    char path[1024];
+    if (config->save != NULL || (config->preset == NULL && config->text == NULL)) {
+        return HAUL_OK;
+    }
+    snprintf(path, sizeof path, "%s/checkpoints", config->run_dir);
+    config->save = haul_config_keep(config, path);
+    return config->save != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+}
+
+static haul_status read_model_of_load(haul_config *config) {
+    char path[1100];
+    if (config->load == NULL || !haul_state_is_hugging_face(config->load)) {
+        return HAUL_OK;
+    }
+    snprintf(path, sizeof path, "%s/config.json", config->load);
+    return haul_config_read_huggingface(config, path);
+}
+
+static void show_progress(void *context, int64_t done, int64_t total) {
+    haul_progress *progress = context;
+    progress->total = total;
+    haul_progress_update(progress, done);
+}
+
+static haul_status prepare_text(haul_train_command *command) {
+    haul_config *config = command->config;
+    if (config->text == NULL || config->data_path.count > 0 || config->mock_data) {
+        return HAUL_OK;
+    }
+    haul_progress progress;
+    haul_progress_begin(&progress, command->cli->live ? stderr : NULL, "tokenizing", NULL, 1);
+    haul_status status = haul_corpus_prepare_text(config, command->corpus.tokenizer, CACHE,
+                                                  show_progress, &progress, NULL);
+    haul_progress_end(&progress);
+    HAUL_TRY(status);
+    config->text = NULL; /* from here on it is a data set */
+    const char *type = haul_tokenizer_type(command->corpus.tokenizer);
+    return haul_config_set(config, "tokenizer-type", &type, 1, HAUL_SOURCE_COMMAND_LINE);
+}
+
+static haul_status find_checkpoint(haul_train_command *command) {
+    haul_string rejected = {0};
+    haul_status status = haul_train_find(command->config, &command->checkpoint, &rejected);
+    if (rejected.length > 0) {
+        haul_cli_note(command->cli, "%s", rejected.data);
+    }
+    haul_string_deinit(&rejected);
+    HAUL_TRY(status);
+    return command->checkpoint != NULL ? haul_train_adopt(command->config, command->checkpoint)
+                                       : HAUL_OK;
+}
+
+/* From flags to a finalized config. */
+static haul_status settle(haul_train_command *command) {
+    haul_config *config = command->config;
+    HAUL_TRY(read_model_of_load(config));
+    HAUL_TRY(choose_run_directory(config));
+    HAUL_TRY(choose_save_directory(config));
+    HAUL_TRY(haul_corpus_open_tokenizer(config, &command->corpus.tokenizer));
+    HAUL_TRY(prepare_text(command));
+    HAUL_TRY(haul_config_finalize(config));
+    return find_checkpoint(command);
+}
+
+static void print_surprises(const haul_train_command *command) {
+    haul_string text = {0};
+    if (haul_config_surprises(command->config, &text) == HAUL_OK && text.length > 0) {
+        for (char *line = strtok(text.data, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+            haul_cli_note(command->cli, "%s", line);
+        }
+    }
+    haul_string_deinit(&text);
+}
+
+static haul_status print_memory(const haul_session *session) {
+    haul_string text = {0};
+    haul_status status = haul_memory_table_render(&session->memory, 3, &text);
+    if (status == HAUL_OK) {
+        haul_cli_print(&text);
+    }
+    haul_string_deinit(&text);
+    return status;
+}
+
+/* What the second Ctrl-C says, and the first one at the end. */
+static haul_status prepare_last_words(haul_train_command *command) {
+    const haul_config *config = command->config;
+    haul_string *resume = &command->resume_command;
+    append_command(resume, command->cli);
+    if (config->save != NULL) {
+        haul_string_append_text(resume, " --load");
+        append_word(resume, config->save);
+        haul_string_append_text(resume, " --save");
+        append_word(resume, config->save);
+    }
+    haul_string_append_text(resume, " --run-dir");
+    append_word(resume, config->run_dir);
+    haul_string_append_format(&command->last_words,
+                              "\nhaul: stopped at once; the newest whole checkpoint is in %s\n",
+                              config->save != NULL ? config->save : "no place: --save is missing");
+    HAUL_TRY(haul_string_status(resume));
+    return haul_string_status(&command->last_words);
+}
+
+static haul_status start(haul_train_command *command) {
+    haul_train *train = &command->train;
+    const char *resumed = NULL;
+    haul_string line = {0};
+    haul_status status = haul_train_start(train, command->checkpoint);
+    if (command->checkpoint != NULL) {
+        resumed = haul_checkpoint_path(command->checkpoint);
+    } else if (command->config->load != NULL) {
+        resumed = command->config->load;
+    }
+    if (status == HAUL_OK && resumed != NULL) {
+        printf("starting from %s, iteration %lld\n", resumed, (long long)train->progress.iteration);
+    }
+    append_command(&line, command->cli);
+    if (status == HAUL_OK) {
+        status = haul_record_measure_ceiling(&train->session->device,
+                                             train->session->chunk.numerics.activation,
+                                             &command->record.ceiling);
+    }
+    if (status == HAUL_OK) {
+        haul_log_start entry = {
+            .command = line.data, .version = HAUL_VERSION, .resumed_from = resumed};
+        status = haul_record_start(&command->record, train, entry);
+    }
+    haul_string_deinit(&line);
+    return status;
+}
+
+static haul_status finish(haul_train_command *command) {
+    static const char *const reasons[] = {"finished", "interrupted", "exit interval",
+                                          "exit duration"};
+    const haul_train *train = &command->train;
+    char report[1200];
+    HAUL_TRY(haul_record_end(&command->record, train, reasons[train->end]));
+    snprintf(report, sizeof report, "%s/report.html", command->config->run_dir);
+    HAUL_TRY(haul_report_write(command->config->run_dir, report));
+    printf("%s at iteration %lld; report: %s\n", reasons[train->end],
+           (long long)train->progress.iteration, report);
+    if (train->end == HAUL_TRAIN_INTERRUPTED) {
+        printf("resume with: %s\n", command->resume_command.data);
+        return HAUL_INTERRUPTED;
+    }
+    return HAUL_OK;
+}
+
+static haul_status train_model(haul_train_command *command) {
+    const haul_config *config = command->config;
+    haul_string line = {0};
+    HAUL_TRY(haul_corpus_open(config, &command->corpus));
+    HAUL_TRY(haul_session_allocate(&command->session));
+    append_command(&line, command->cli);
+    haul_status status = haul_record_open(&command->record, config->run_dir, line.data, config);
+    haul_string_deinit(&line);
+    HAUL_TRY(status);
+    command->train = (haul_train){.config = config,
+                                  .session = &command->session,
+                                  .training = command->corpus.training,
+                                  .validation = command->corpus.validation,
+                                  .tokenizer = command->corpus.tokenizer,
+                                  .stop = command->cli->stop};
+    HAUL_TRY(haul_train_show_init(command));
+    HAUL_TRY(prepare_last_words(command));
+    haul_cli_catch_signals(command->last_words.data);
+    HAUL_TRY(start(command));
+    status = haul_train_run(&command->train);
+    haul_train_show_end(command);
+    if (status != HAUL_OK) {
+        haul_record_end(&command->record, &command->train, haul_error_message());
+        return status;
+    }
+    return finish(command);
+}
+
+haul_status haul_cli_train(const haul_cli *cli, haul_config *config) {
+    haul_train_command command = {.cli = cli, .config = config};
+    haul_status status = settle(&command);
+    if (status == HAUL_OK) {
+        print_surprises(&command);
+        status = haul_session_plan(&command.session, config, true);
+    }
+    if (status == HAUL_OK) {
+        haul_train_print_model(&command);
+        status = print_memory(&command.session);
+    }
+    if (status == HAUL_OK) {
+        status = config->dry_run || config->device == HAUL_DEVICE_META
+                     ? haul_train_dry_run(&command)
+                     : train_model(&command);
+    }
+    haul_generator_deinit(&command.generator);
+    haul_checkpoint_close(command.checkpoint);
+    haul_record_close(&command.record);
+    haul_session_deinit(&command.session);
+    haul_corpus_close(&command.corpus);
+    haul_string_deinit(&command.resume_command);
+    haul_string_deinit(&command.last_words);
+    return status;
+}

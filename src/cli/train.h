@@ -1,0 +1,37 @@
+/* Inside cli/: the parts of `haul train`. */
+#ifndef HAUL_CLI_TRAIN_H
+#define HAUL_CLI_TRAIN_H
+
+#include "cli/cli.h"
+#include "generate/stream.h"
+#include "report/live_line.h"
+#include "train/corpus.h"
+#include "train/record.h"
+#include "train/save.h"
+
+typedef struct haul_train_command {
+    const haul_cli *cli;
+    haul_config *config;
+    haul_corpus corpus;
+    haul_session session;
+    haul_checkpoint *checkpoint; /* that --load means, or NULL */
+    haul_record record;
+    haul_train train;
+    haul_generator generator; /* of --sample-prompt */
+    haul_live_line live;
+    double smooth_seconds; /* of a step, for the live line */
+    haul_string resume_command;
+    haul_string last_words;
+} haul_train_command;
+
+/* Lines, live display, log and events of a running training, and its samples (train_show.c). */
+haul_status haul_train_show_init(haul_train_command *command);
+void haul_train_show_end(haul_train_command *command);
+
+/* One line each: model, operations, device. */
+void haul_train_print_model(const haul_train_command *command);
+
+/* --dry-run: whether it fits and the largest micro-batch that does (train_dry_run.c). */
+haul_status haul_train_dry_run(const haul_train_command *command);
+
+#endif

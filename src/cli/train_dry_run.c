@@ -1,0 +1,69 @@
+#include "cli/train.h"
+
+#include "base/format.h"
+#include "base/process.h"
+#include "config/validate.h"
+
+#include <stdio.h>
+
+/* What a training with this micro-batch would take; a global batch grows with it where it must. */
+static haul_status bytes_needed(const haul_config *config, int64_t micro_batch, int64_t *bytes) {
+    haul_config changed = *config;
+    haul_session session = {0};
+    changed.micro_batch_size = micro_batch;
+    changed.global_batch_size = micro_batch;
+    haul_status status = haul_session_plan(&session, &changed, true);
+    *bytes = session.memory.bytes;
+    haul_session_deinit(&session);
+    return status;
+}
+
+/* The largest power of two, then the largest between it and the next, in sixteen steps at most. */
+static haul_status largest_micro_batch(const haul_config *config, int64_t available, int64_t *out) {
+    int64_t fits = 0, fails = 0, bytes;
+    for (int64_t size = 1; fails == 0 && size <= 1 << 16; size *= 2) {
+        HAUL_TRY(bytes_needed(config, size, &bytes));
+        if (bytes <= available) {
+            fits = size;
+        } else {
+            fails = size;
+        }
+    }
+    while (fits > 0 && fails - fits > 1 && fails - fits > fits / 16) {
+        int64_t middle = fits + (fails - fits) / 2;
+        HAUL_TRY(bytes_needed(config, middle, &bytes));
+        if (bytes <= available) {
+            fits = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    *out = fits;
+    return HAUL_OK;
+}
+
+haul_status haul_train_dry_run(const haul_train_command *command) {
+    const haul_config *config = command->config;
+    const haul_session *session = &command->session;
+    const haul_program *program = &session->training;
+    double flops = 0;
+    int64_t available = haul_process_available_bytes(), largest;
+    for (int op = 0; op < HAUL_OPS; op++) {
+        flops += (double)(program->forward_cost.flops[op] + program->backward_cost.flops[op]);
+    }
+    flops /= (double)(config->micro_batch_size * config->seq_length);
+    printf("operations: %.4g GFLOP a token by the model's formula, %.4g as launched\n",
+           haul_model_flops_per_token(config) / 1e9, flops / 1e9);
+    printf("passes: %lld a step\n", (long long)program->pass_count);
+    printf("memory: %s needed, %s available: %s\n", haul_format_bytes(session->memory.bytes).text,
+           haul_format_bytes(available).text,
+           session->memory.bytes <= available ? "fits" : "does not fit");
+    HAUL_TRY(largest_micro_batch(config, available, &largest));
+    if (largest > 0) {
+        printf("largest micro-batch that fits: about %lld\n", (long long)largest);
+    } else {
+        printf("not even a micro-batch of 1 fits; --recompute-granularity full or a shorter "
+               "--seq-length would help\n");
+    }
+    return HAUL_OK;
+}

@@ -1,0 +1,175 @@
+#include "generate/saved_model.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "config/huggingface.h"
+#include "config/json.h"
+#include "config/validate.h"
+#include "train/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 1100, BYTE_VOCABULARY = 257 };
+
+void haul_saved_model_checkpoints(const char *path, char *out, int64_t capacity) {
+    snprintf(out, (size_t)capacity, "%s/checkpoints", path);
+    if (!haul_file_exists(out)) {
+        haul_text_copy(out, capacity, path);
+    }
+}
+
+static haul_status read_huggingface(haul_saved_model *model, const char *directory) {
+    char path[PATH_BYTES];
+    haul_text_copy(model->directory, sizeof model->directory, directory);
+    snprintf(path, sizeof path, "%s/config.json", directory);
+    return haul_config_read_huggingface(&model->config, path);
+}
+
+static haul_status read_checkpoint(haul_saved_model *model, const char *load,
+                                   haul_string *rejected) {
+    char directory[sizeof model->directory];
+    haul_saved_model_checkpoints(load, directory, sizeof directory);
+    haul_status status = haul_checkpoint_find(directory, -1, &model->checkpoint, rejected);
+    if (status == HAUL_ERROR_NO_INPUT) {
+        haul_hint("--load takes a directory of checkpoints, a run or a Hugging Face model");
+    }
+    HAUL_TRY(status);
+    haul_text_copy(model->directory, sizeof model->directory,
+                   haul_checkpoint_path(model->checkpoint));
+    const char *json = haul_checkpoint_config_json(model->checkpoint);
+    if (json == NULL) {
+        return haul_fail(HAUL_ERROR_DATA, "%s: the checkpoint has no config.json",
+                         model->directory);
+    }
+    return haul_config_from_json(&model->config, json, (int64_t)strlen(json), model->directory);
+}
+
+/* The settings that a command may give beside those of the file. */
+static haul_status take_settings(haul_config *config, const haul_config *command) {
+    static const char *const flags[] = {"seq-length", "micro-batch-size"};
+    const int64_t values[] = {command->seq_length, command->micro_batch_size};
+    config->device = command->device;
+    config->threads = command->threads;
+    config->cpu_product_dtype = command->cpu_product_dtype;
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        char text[32];
+        const char *value = text;
+        snprintf(text, sizeof text, "%lld", (long long)values[i]);
+        if (haul_config_source_of(command, flags[i]) == HAUL_SOURCE_COMMAND_LINE) {
+            HAUL_TRY(haul_config_set(config, flags[i], &value, 1, HAUL_SOURCE_COMMAND_LINE));
+        }
+    }
+    if (command->tokenizer_type != HAUL_TOKENIZER_AUTO || command->tokenizer_model != NULL) {
+        config->tokenizer_type = command->tokenizer_type;
+        config->tokenizer_model = NULL;
+        if (command->tokenizer_model != NULL) {
+            config->tokenizer_model = haul_config_keep(config, command->tokenizer_model);
+            return config->tokenizer_model != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+        }
+    }
+    return HAUL_OK;
+}
+
+/* A tokenizer.json beside the weights is the model's own. */
+static haul_status find_tokenizer(haul_saved_model *model, const haul_config *command) {
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/tokenizer.json", model->directory);
+    if (command->tokenizer_type == HAUL_TOKENIZER_AUTO && command->tokenizer_model == NULL &&
+        haul_file_exists(path)) {
+        model->config.tokenizer_type = HAUL_TOKENIZER_HUGGING_FACE;
+        model->config.tokenizer_model = haul_config_keep(&model->config, path);
+        return model->config.tokenizer_model != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+    }
+    return HAUL_OK;
+}
+
+static haul_status open_model(haul_saved_model *model, const haul_config *command,
+                              haul_string *rejected) {
+    if (command->device == HAUL_DEVICE_META) {
+        return haul_fail(HAUL_ERROR_USAGE, "--device is meta, must be one that computes");
+    }
+    if (haul_state_is_hugging_face(command->load)) {
+        HAUL_TRY(read_huggingface(model, command->load));
+    } else {
+        HAUL_TRY(read_checkpoint(model, command->load, rejected));
+    }
+    HAUL_TRY(take_settings(&model->config, command));
+    HAUL_TRY(find_tokenizer(model, command));
+    return haul_config_finalize_model(&model->config);
+}
+
+haul_status haul_saved_model_open(const haul_config *command, haul_saved_model *out,
+                                  haul_string *rejected) {
+    haul_saved_model model = {0};
+    HAUL_TRY(haul_config_init(&model.config));
+    haul_status status = open_model(&model, command, rejected);
+    if (status != HAUL_OK) {
+        haul_saved_model_close(&model);
+        return status;
+    }
+    *out = model;
+    return HAUL_OK;
+}
+
+void haul_saved_model_close(haul_saved_model *model) {
+    haul_checkpoint_close(model->checkpoint);
+    haul_config_deinit(&model->config);
+    *model = (haul_saved_model){0};
+}
+
+/* A tensor of another dtype (for the ref device) is read as it is and converted. */
+static haul_status read_tensor(haul_checkpoint *checkpoint, const haul_checkpoint_tensor *target) {
+    const haul_checkpoint_tensor *stored = haul_checkpoint_get(checkpoint, target->name);
+    if (stored == NULL || stored->dtype == target->dtype) {
+        return haul_checkpoint_read(checkpoint, target);
+    }
+    haul_checkpoint_tensor copy = *target;
+    int64_t count = 0;
+    haul_shape_bytes(target->ndim, target->shape, 1, &count);
+    copy.dtype = stored->dtype;
+    copy.data = haul_calloc(count, (size_t)haul_dtype_size(copy.dtype));
+    if (copy.data == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    haul_status status = haul_checkpoint_read(checkpoint, &copy);
+    for (int64_t i = 0; i < count && status == HAUL_OK; i++) {
+        haul_element_set(target->data, target->dtype, i,
+                         haul_element_get(copy.data, copy.dtype, i));
+    }
+    free(copy.data);
+    return status;
+}
+
+haul_status haul_saved_model_read(haul_saved_model *model, haul_store *store) {
+    if (model->checkpoint == NULL) {
+        return haul_state_import(store, &model->config, model->directory);
+    }
+    haul_state_list list;
+    HAUL_TRY(haul_state_list_init(store, &list));
+    haul_status status = HAUL_OK;
+    for (int64_t i = 0; i < list.count && status == HAUL_OK; i++) {
+        status = read_tensor(model->checkpoint, &list.tensors[i]);
+    }
+    haul_state_list_deinit(&list);
+    return status;
+}
+
+haul_status haul_saved_model_tokenizer(const haul_saved_model *model, haul_tokenizer **out) {
+    const haul_config *config = &model->config;
+    const char *type = haul_config_choice(config, "tokenizer-type");
+    if (config->tokenizer_type == HAUL_TOKENIZER_AUTO && config->tokenizer_model != NULL) {
+        type = "HuggingFaceTokenizer";
+    } else if (config->tokenizer_type == HAUL_TOKENIZER_AUTO) {
+        if (config->vocab_size != BYTE_VOCABULARY) {
+            haul_fail(HAUL_ERROR_CONFIG, "%s does not say which tokenizer it was trained with",
+                      model->directory);
+            haul_hint("add --tokenizer-model FILE or --tokenizer-type ByteTokenizer");
+            return HAUL_ERROR_CONFIG;
+        }
+        type = "ByteTokenizer";
+    }
+    /* Of the ids of a NullTokenizer the last one, beyond its --vocab-size, ends a document. */
+    return haul_tokenizer_open(type, config->tokenizer_model, config->vocab_size - 1, out);
+}
