@@ -347,11 +347,6 @@ int main(int argc, char **argv) {
         bench_layers(&device, &arena, gpt2, sizeof gpt2 / sizeof gpt2[0], rows, dtypes[i]);
         bench_layers(&device, &arena, gpt2_head, 1, haul_min(rows, 256), dtypes[i]);
     }
-    haul_string choices = {0};
-    haul_cpu_matmul_choices(haul_cpu_matmul_of(&device), &choices);
-    die_on_failure(haul_string_status(&choices));
-    printf("\nchoices\n%s", choices.data);
-    haul_string_deinit(&choices);
     device.backend->release(&device, memory, arena_bytes);
     haul_device_deinit(&device);
     return 0;

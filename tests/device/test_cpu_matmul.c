@@ -1,6 +1,6 @@
 /* Products and packing of the cpu backend, by every method, against sums in double. */
 #include "base/memory.h"
-#include "device/cpu/matmul_plan.h"
+#include "device/cpu/matmul_rule.h"
 #include "device/cpu/simd/simd.h"
 #include "testing.h"
 
@@ -357,27 +357,29 @@ static void test_kernels(void **state) {
     }
 }
 
-/* The choices of one device, restored on another, are the same choices. */
-static void test_choices(void **state) {
+/* The rule behind the bits of a run: it must not change by accident, nor with threads. */
+static void test_rule(void **state) {
     (void)state;
-    haul_string first = {0}, second = {0};
-    haul_device device, other;
-    assert_ok(haul_device_init(&device, "cpu", 2, HAUL_PRODUCT_F32));
-    assert_ok(haul_device_init(&other, "cpu", 2, HAUL_PRODUCT_F32));
-    run_all_cases(&device, HAUL_F32, "fastest");
-    haul_cpu_matmul_choices(haul_cpu_matmul_of(&device), &first);
-    assert_ok(haul_string_status(&first));
-    assert_non_null(strstr(first.data, "128x20x530 nt f32 f32 f32 plain "));
-    assert_ok(haul_cpu_matmul_restore(haul_cpu_matmul_of(&other), first.data));
-    run_all_cases(&other, HAUL_F32, "restored");
-    haul_cpu_matmul_choices(haul_cpu_matmul_of(&other), &second);
-    assert_string_equal(first.data, second.data);
-    haul_test_assert_fails(
-        haul_cpu_matmul_restore(haul_cpu_matmul_of(&other), "1x2x3 nt f32 f32 f32 plain magic\n"),
-        HAUL_ERROR_DATA, "magic");
-    haul_string_deinit(&first);
-    haul_string_deinit(&second);
-    haul_device_deinit(&other);
+    haul_device device;
+    assert_ok(haul_device_init(&device, "cpu", 1, HAUL_PRODUCT_F32));
+    haul_engines engines = *haul_cpu_matmul_engines(haul_cpu_matmul_of(&device));
+    haul_product wgrad = {.m = 768,
+                          .n = 3072,
+                          .k = 64,
+                          .a = HAUL_F32,
+                          .b = HAUL_F32,
+                          .c = HAUL_F32,
+                          .flags = HAUL_PRODUCT_TRANSPOSE_A};
+    haul_product forward = wgrad;
+    forward.flags = HAUL_PRODUCT_TRANSPOSE_B | HAUL_PRODUCT_PACKED;
+    if (engines.onednn != NULL) {
+        assert_int_equal(haul_product_method(&engines, &wgrad), HAUL_METHOD_ONEDNN_REORDER_B);
+        assert_int_equal(haul_product_method(&engines, &forward), HAUL_METHOD_ONEDNN);
+        wgrad.n = 768;
+        assert_int_equal(haul_product_method(&engines, &wgrad), HAUL_METHOD_ONEDNN);
+    }
+    engines.onednn = NULL;
+    assert_int_equal(haul_product_method(&engines, &forward), HAUL_METHOD_OWN);
     haul_device_deinit(&device);
 }
 
@@ -406,7 +408,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),     cmocka_unit_test(test_bf16_products),
         cmocka_unit_test(test_auto_decides), cmocka_unit_test(test_mixed_dtypes),
-        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_rule),
         cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

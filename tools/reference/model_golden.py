@@ -1,5 +1,5 @@
-"""Makes tests/train/golden/: tiny random models of transformers, their float64 losses and gradients,
-and their parameters after 20 AdamW steps. Needs torch, transformers, safetensors.
+"""Makes tests/train/golden/: tiny random models of transformers, their float64 losses and
+gradients, and their parameters after 20 AdamW steps. Needs torch, transformers, safetensors.
 
     python tools/reference/model_golden.py tests/train/golden
 """

@@ -1,8 +1,8 @@
 #include "device/cpu/matmul.h"
 
 #include "base/memory.h"
-#include "device/cpu/matmul_choices.h"
 #include "device/cpu/matmul_measure.h"
+#include "device/cpu/matmul_rule.h"
 #include "device/cpu/simd/simd.h"
 
 #include <stdio.h>
@@ -12,7 +12,6 @@
 struct haul_cpu_matmul {
     haul_engines engines;
     haul_method forced; /* HAUL_METHODS: none */
-    haul_choices choices;
     haul_packing *packings;
     haul_plan *plans;
     int64_t packing_count, plan_count;
@@ -21,20 +20,12 @@ struct haul_cpu_matmul {
 
 /* --- packings and plans --------------------------------------------------------------------- */
 
-static haul_status choose(haul_cpu_matmul *matmul, const haul_product *product, haul_method *out) {
-    if (matmul->forced != HAUL_METHODS) {
-        bool suits = haul_method_suits(matmul->forced, &matmul->engines, product);
-        *out = suits ? matmul->forced : HAUL_METHOD_ONEDNN;
-        return HAUL_OK;
+static haul_method choose(const haul_cpu_matmul *matmul, const haul_product *product) {
+    if (matmul->forced != HAUL_METHODS &&
+        haul_method_suits(matmul->forced, &matmul->engines, product)) {
+        return matmul->forced;
     }
-    haul_product proxy = haul_product_proxy(product);
-    const haul_choice *known = haul_choices_find(&matmul->choices, &proxy);
-    if (known != NULL) {
-        *out = known->method;
-        return HAUL_OK;
-    }
-    HAUL_TRY(haul_product_choose(&matmul->engines, &proxy, out));
-    return haul_choices_add(&matmul->choices, &proxy, *out);
+    return haul_product_method(&matmul->engines, product);
 }
 
 /* The packing that a packed product reads: it depends on the weight's side alone. */
@@ -56,14 +47,12 @@ static haul_status find_packing(haul_cpu_matmul *matmul, const haul_product *pro
             return HAUL_OK;
         }
     }
-    haul_method method;
-    HAUL_TRY(choose(matmul, &key, &method));
     void *grown = matmul->packings;
     HAUL_TRY(haul_grow(&grown, &matmul->packing_capacity, matmul->packing_count + 1,
                        sizeof *matmul->packings));
     matmul->packings = grown;
     haul_packing *packing = &matmul->packings[matmul->packing_count];
-    haul_status status = haul_packing_init(packing, &matmul->engines, &key, method);
+    haul_status status = haul_packing_init(packing, &matmul->engines, &key, choose(matmul, &key));
     if (status != HAUL_OK) {
         haul_packing_deinit(packing);
         return status;
@@ -76,12 +65,10 @@ static haul_status find_packing(haul_cpu_matmul *matmul, const haul_product *pro
 static haul_status make_plan(haul_cpu_matmul *matmul, const haul_product *product,
                              haul_plan *plan) {
     const haul_packing *packing = NULL;
-    haul_method method;
+    haul_method method = choose(matmul, product);
     if (product->flags & HAUL_PRODUCT_PACKED) {
         HAUL_TRY(find_packing(matmul, product, &packing));
         method = packing->method;
-    } else {
-        HAUL_TRY(choose(matmul, product, &method));
     }
     return haul_plan_init(plan, &matmul->engines, product, method, packing);
 }
@@ -194,7 +181,6 @@ void haul_cpu_matmul_close(haul_cpu_matmul *matmul) {
         forget_plans(matmul);
         free(matmul->plans);
         free(matmul->packings);
-        haul_choices_deinit(&matmul->choices);
         haul_onednn_close(matmul->engines.onednn);
         free(matmul);
     }
@@ -209,26 +195,6 @@ void haul_cpu_matmul_describe(const haul_cpu_matmul *matmul, char *text, int64_t
 
 const haul_engines *haul_cpu_matmul_engines(const haul_cpu_matmul *matmul) {
     return &matmul->engines;
-}
-
-/* --- choices -------------------------------------------------------------------------------- */
-
-void haul_cpu_matmul_choices(const haul_cpu_matmul *matmul, haul_string *out) {
-    haul_choices_append_text(&matmul->choices, out);
-}
-
-haul_status haul_cpu_matmul_restore(haul_cpu_matmul *matmul, const char *choices) {
-    HAUL_TRY(haul_choices_add_text(&matmul->choices, choices));
-    for (int64_t i = 0; i < matmul->choices.count; i++) {
-        const haul_choice *choice = &matmul->choices.items[i];
-        if (!haul_method_suits(choice->method, &matmul->engines, &choice->proxy)) {
-            haul_fail(HAUL_ERROR_UNAVAILABLE, "this build cannot multiply by %s",
-                      haul_method_name(choice->method));
-            haul_hint("build with oneDNN");
-            return HAUL_ERROR_UNAVAILABLE;
-        }
-    }
-    return HAUL_OK;
 }
 
 /* --- ops ------------------------------------------------------------------------------------ */

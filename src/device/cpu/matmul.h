@@ -1,10 +1,9 @@
 /* Matrix products of the cpu backend: HAUL_OP_MATMUL and HAUL_OP_PACK.
  *
- * Each product of a step is planned once, when its workspace is asked for: what computes it (oneDNN
- * or haul's own kernel), and how, is chosen by a short measurement and kept. A launch looks its
- * plan up and allocates nothing. Two choices for one shape differ in the last bits of their
- * results, so the choices can be written down (in the manifest of a run) and restored (when the run
- * resumes). */
+ * Each product of a step is planned once, when its workspace is asked for; a rule of shape and
+ * dtypes (matmul_rule.h) says what computes it: oneDNN, in one of several ways, or haul's own
+ * kernel. A launch looks its plan up and allocates nothing.
+ */
 #ifndef HAUL_DEVICE_CPU_MATMUL_H
 #define HAUL_DEVICE_CPU_MATMUL_H
 
@@ -46,17 +45,8 @@ int64_t haul_cpu_packed_bytes(haul_device *device, const haul_pack_args *args);
 /* One line: the library and its version, how bf16 is multiplied. */
 void haul_cpu_matmul_describe(const haul_cpu_matmul *matmul, char *text, int64_t capacity);
 
-/* Appends the choices made so far, one a line: M x N x K of the product that was measured, which
- * operands are transposed, the dtypes of a, b and c, whether b is packed, and the method:
- * "1024x288x96 nt f32 f32 f32 packed own". */
-void haul_cpu_matmul_choices(const haul_cpu_matmul *matmul, haul_string *out);
-
-/* Adopts the choices of an earlier run, before anything is planned, in place of measurements.
- * HAUL_ERROR_DATA for a line that is none, HAUL_ERROR_UNAVAILABLE for a method of another build. */
-haul_status haul_cpu_matmul_restore(haul_cpu_matmul *matmul, const char *choices);
-
 /* Forgets all plans, and plans by one method from now on where it suits, HAUL_METHODS: by
- * measurement again. For tests and benchmarks. */
+ * the rule again. For tests and benchmarks. */
 void haul_cpu_matmul_force(haul_cpu_matmul *matmul, haul_method method);
 
 #endif
