@@ -99,7 +99,7 @@ static const haul_command_info table[HAUL_COMMANDS] = {
     [HAUL_COMMAND_CHECKPOINT_EXPORT] =
         {
             .name = "checkpoint export",
-            .summary = "write the model of a checkpoint for Hugging Face's libraries",
+            .summary = "write a checkpoint as a Hugging Face model",
             .text = "Writes config.json and safetensors weights that transformers loads, from the "
                     "newest good checkpoint of a directory or from the one named.",
             .operand = "DIR",
