@@ -44,7 +44,7 @@ static const haul_preset table[] = {
       {"hidden-dropout", "0"},
       {"attention-dropout", "0"},
       {"micro-batch-size", "8"},
-      {"train-iters", "5000"},
+      {"train-iters", "3000"},
       {"lr", "5e-3"},
       {"min-lr", "0"},
       {"lr-decay-style", "cosine"},
