@@ -219,7 +219,7 @@ static void test_presets(void **state) {
     parses(&config, HAUL_COMMAND_TRAIN,
            "--num-layers|7|--no-swiglu|--preset|quickstart|--train-samples|99");
     assert_int_equal(config.num_layers, 7);
-    assert_int_equal(config.hidden_size, 128);
+    assert_int_equal(config.hidden_size, 96);
     assert_false(config.swiglu);
     assert_int_equal(config.train_iters, 0);
     assert_int_equal(haul_config_source_of(&config, "hidden-size"), HAUL_SOURCE_PRESET);
