@@ -1,18 +1,12 @@
 #include "base/arena.h"
 
-#include "base/fault.h"
 #include "base/format.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/table.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-enum { PAGE_BYTES = 4096, HUGE_PAGE_BYTES = 2 << 20 };
 
 void haul_memory_table_deinit(haul_memory_table *table) {
     free(table->lines);
@@ -136,6 +130,23 @@ haul_status haul_memory_table_render(const haul_memory_table *table, int64_t lim
     return status;
 }
 
+haul_status haul_memory_table_summarize(const haul_memory_table *table, haul_string *out) {
+    sorted_line *sorted = haul_calloc(table->count, sizeof *sorted);
+    if (sorted == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    sort_lines(table, sorted);
+    haul_string_append_text(out, haul_format_bytes(table->bytes).text);
+    for (int64_t i = 0; i < table->count; i = category_end(sorted, i, table->count)) {
+        if (sorted[i].category_bytes >= table->bytes / 100) {
+            haul_string_append_format(out, "%s %s %s", i == 0 ? ":" : ",", sorted[i].line->category,
+                                      haul_format_bytes(sorted[i].category_bytes).text);
+        }
+    }
+    free(sorted);
+    return haul_string_status(out);
+}
+
 haul_status haul_arena_place(int64_t *end, int64_t bytes, int64_t alignment, int64_t *offset) {
     int64_t padded, next;
     if (!haul_size_add(*end, alignment - 1, &padded) ||
@@ -146,61 +157,4 @@ haul_status haul_arena_place(int64_t *end, int64_t bytes, int64_t alignment, int
     *offset = padded / alignment * alignment;
     *end = next;
     return HAUL_OK;
-}
-
-/* Huge pages need a start on their boundary: maps more than asked for and returns the excess. */
-static char *map_aligned(size_t bytes, size_t alignment) {
-    size_t mapped = bytes + alignment;
-    char *start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED) {
-        return NULL;
-    }
-    size_t head = alignment - (uintptr_t)start % alignment;
-    munmap(start, head);
-    if (head < alignment) {
-        munmap(start + head + bytes, alignment - head);
-    }
-    return start + head;
-}
-
-haul_status haul_arena_create(int64_t bytes, haul_arena *out) {
-    int64_t padded;
-    if (!haul_size_add(bytes, 2 * HUGE_PAGE_BYTES, &padded)) {
-        return haul_fail(HAUL_ERROR_MEMORY, "an arena of %lld bytes is impossible",
-                         (long long)bytes);
-    }
-    haul_arena arena = {.base = NULL, .bytes = bytes};
-    if (bytes > 0) {
-        size_t pages = (size_t)haul_round_up(bytes, PAGE_BYTES);
-        errno = ENOMEM;
-        arena.base = haul_fault_hit(HAUL_FAULT_ALLOC) ? NULL : map_aligned(pages, HUGE_PAGE_BYTES);
-        if (arena.base == NULL) {
-            haul_fail(HAUL_ERROR_MEMORY, "cannot reserve %s of memory: %s",
-                      haul_format_bytes(bytes).text, strerror(errno));
-            haul_hint("make the model, the sequence or the micro-batch smaller, or free memory");
-            return HAUL_ERROR_MEMORY;
-        }
-        madvise(arena.base, pages, MADV_HUGEPAGE);
-    }
-    *out = arena;
-    return HAUL_OK;
-}
-
-void haul_arena_destroy(haul_arena *arena) {
-    if (arena != NULL && arena->base != NULL) {
-        munmap(arena->base, (size_t)haul_round_up(arena->bytes, PAGE_BYTES));
-        *arena = (haul_arena){0};
-    }
-}
-
-static void touch_pages(void *context, int64_t begin, int64_t end, int thread) {
-    (void)thread;
-    volatile char *base = context;
-    for (int64_t at = begin; at < end; at += PAGE_BYTES) {
-        base[at] = base[at];
-    }
-}
-
-void haul_arena_touch(haul_arena *arena, int threads) {
-    haul_parallel_for(threads, arena->bytes, HUGE_PAGE_BYTES, touch_pages, arena->base);
 }

@@ -1,7 +1,6 @@
-/* Large memory: the table of what takes it, places in it, and the region itself.
- *
- * A packer places every tensor with haul_arena_place and adds a line to a haul_memory_table, both
- * before any memory exists; then one haul_arena of the final size is created. */
+/* Large memory as it is planned: the table of what takes it, and places in it. A packer places
+ * every tensor with haul_arena_place and adds a line to a haul_memory_table, both before any memory
+ * exists; a backend of device/ then allocates the whole. */
 #ifndef HAUL_BASE_ARENA_H
 #define HAUL_BASE_ARENA_H
 
@@ -34,23 +33,13 @@ haul_status haul_memory_table_add(haul_memory_table *table, const char *name, co
 haul_status haul_memory_table_render(const haul_memory_table *table, int64_t limit,
                                      haul_string *out);
 
+/* Appends the total and the categories that are at least 1 % of it, largest first, in one line:
+ * "16.0 MiB: parameters 12.0 MiB, scratch 4.00 MiB". */
+haul_status haul_memory_table_summarize(const haul_memory_table *table, haul_string *out);
+
 /* Gives the next `bytes` bytes behind *end (at first 0) a place: *offset is a multiple of
  * `alignment`, and *end moves behind them. HAUL_ERROR_MEMORY when that overflows or bytes is
  * negative. */
 haul_status haul_arena_place(int64_t *end, int64_t bytes, int64_t alignment, int64_t *offset);
-
-/* Zeroed private memory of the host, in huge pages where the kernel gives them. */
-typedef struct haul_arena {
-    char *base; /* aligned to 2 MiB; NULL when bytes is 0 */
-    int64_t bytes;
-} haul_arena;
-
-/* Reserves address space; pages are taken when first touched. */
-haul_status haul_arena_create(int64_t bytes, haul_arena *out);
-void haul_arena_destroy(haul_arena *arena);
-
-/* Takes all pages now, so that no step waits for them, each by the thread that haul_parallel_for
- * gives its range. The content stays. */
-void haul_arena_touch(haul_arena *arena, int threads);
 
 #endif

@@ -47,8 +47,15 @@ void haul_cli_set_last_words(const char *last_words);
 /* Prints a text to stdout. */
 void haul_cli_print(const haul_string *text);
 
+/* Prints what a model wrote to stdout. It may hold anything: a terminal gets no control characters
+ * of it. */
+void haul_cli_print_model_text(const char *text, int64_t bytes);
+
 /* "haul: note: ..." on stderr. */
 void haul_cli_note(const haul_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* A note for each line of a text, which is cut up by it. */
+void haul_cli_note_lines(const haul_cli *cli, haul_string *text);
 
 #endif

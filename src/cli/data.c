@@ -12,21 +12,15 @@
 
 enum { DOCUMENTS_SHOWN = 3 };
 
-static haul_status input_of(const haul_config *config, haul_text_input *out) {
+static haul_text_input input_of(const haul_config *config) {
     const char *const separators[] = {[HAUL_SEPARATOR_FILE] = NULL,
                                       [HAUL_SEPARATOR_BLANK_LINE] = "",
                                       [HAUL_SEPARATOR_PERCENT] = "%"};
-    if (config->document_separator == HAUL_SEPARATOR_LINE) {
-        haul_fail(HAUL_ERROR_UNAVAILABLE, "--document-separator line is not there yet");
-        haul_hint("write JSON Lines, one {\"text\": ...} a line");
-        return HAUL_ERROR_UNAVAILABLE;
-    }
-    *out = (haul_text_input){.files = config->input.items,
+    return (haul_text_input){.files = config->input.items,
                              .file_count = config->input.count,
                              .separator = separators[config->document_separator],
                              .json_keys = config->json_keys.items,
                              .json_key_count = config->json_keys.count};
-    return HAUL_OK;
 }
 
 static void show_progress(void *context, int64_t done, int64_t total) {
@@ -67,7 +61,8 @@ static haul_status build(const haul_cli *cli, const haul_config *config,
                          const haul_tokenizer *tokenizer) {
     haul_progress progress;
     haul_build_result result;
-    haul_build_options options = {.output_prefix = config->output_prefix,
+    haul_build_options options = {.input = input_of(config),
+                                  .output_prefix = config->output_prefix,
                                   .tokenizer = tokenizer,
                                   .append_eod = config->append_eod,
                                   .workers = config->workers > 0 ? (int)config->workers
@@ -76,7 +71,6 @@ static haul_status build(const haul_cli *cli, const haul_config *config,
                                   .seed = (uint64_t)config->seed,
                                   .progress = show_progress,
                                   .progress_context = &progress};
-    HAUL_TRY(input_of(config, &options.input));
     haul_progress_begin(&progress, cli->live ? stderr : NULL, "tokenizing", NULL, 0);
     haul_status status = haul_build(&options, &result);
     haul_progress_end(&progress);
@@ -145,10 +139,14 @@ static haul_status count_pieces(const haul_cli *cli, const haul_text_input *inpu
 
 static haul_status train_tokenizer(const haul_cli *cli, const haul_config *config,
                                    haul_bpe_trainer *trainer) {
-    haul_text_input input;
+    haul_text_input input = input_of(config);
     haul_text_reader *reader;
     int64_t made;
-    HAUL_TRY(input_of(config, &input));
+    if (config->vocab_size == 0) {
+        haul_fail(HAUL_ERROR_USAGE, "haul data tokenizer train needs --vocab-size");
+        haul_hint("add, say, --vocab-size 1024");
+        return HAUL_ERROR_USAGE;
+    }
     HAUL_TRY(haul_text_reader_open(&input, false, &reader));
     haul_status status = count_pieces(cli, &input, reader, trainer);
     haul_text_reader_close(reader);

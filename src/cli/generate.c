@@ -1,19 +1,13 @@
 #include "base/format.h"
 #include "base/memory.h"
-#include "base/terminal.h"
 #include "cli/load.h"
 #include "generate/stream.h"
 
 #include <stdio.h>
 
-/* What a model writes may hold anything; a terminal gets no control characters of it. */
 static void print_text(void *context, const char *text, int64_t bytes) {
-    const bool *terminal = context;
-    for (int64_t i = 0; i < bytes; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        bool control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f;
-        putchar(*terminal && control ? '?' : byte);
-    }
+    (void)context;
+    haul_cli_print_model_text(text, bytes);
     fflush(stdout);
 }
 
@@ -52,7 +46,6 @@ static void print_notes(const haul_cli *cli, const haul_generator *generator,
 
 static haul_status write_text(const haul_cli *cli, const haul_config *config, haul_cli_model *model,
                               haul_generator *generator) {
-    bool terminal = haul_terminal_is(stdout);
     haul_generate_result result;
     haul_generate_options options = {.sampling = {.temperature = config->temperature,
                                                   .top_k = config->top_k,
@@ -62,7 +55,6 @@ static haul_status write_text(const haul_cli *cli, const haul_config *config, ha
                                      .stop = config->stop.items,
                                      .stop_count = config->stop.count,
                                      .text = print_text,
-                                     .context = &terminal,
                                      .interrupt = cli->stop};
     haul_cli_catch_signals("\n");
     if (config->prompt != NULL) {

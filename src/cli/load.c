@@ -5,9 +5,7 @@ haul_status haul_cli_model_open(const haul_cli *cli, const haul_config *config,
     haul_string rejected = {0};
     *model = (haul_cli_model){0};
     haul_status status = haul_saved_model_open(config, &model->saved, &rejected);
-    if (rejected.length > 0) { /* lines, the last of which the note ends */
-        haul_cli_note(cli, "%.*s", (int)rejected.length - 1, rejected.data);
-    }
+    haul_cli_note_lines(cli, &rejected);
     haul_string_deinit(&rejected);
     return status;
 }

@@ -66,6 +66,15 @@ void haul_cli_print(const haul_string *text) {
     }
 }
 
+void haul_cli_print_model_text(const char *text, int64_t bytes) {
+    bool terminal = haul_terminal_is(stdout);
+    for (int64_t i = 0; i < bytes; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        bool control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f;
+        putchar(terminal && control ? '?' : byte);
+    }
+}
+
 void haul_cli_note(const haul_cli *cli, const char *format, ...) {
     va_list arguments;
     fprintf(stderr, "%shaul: note:%s ", haul_terminal_style(cli->color_err, HAUL_STYLE_BOLD),
@@ -74,6 +83,13 @@ void haul_cli_note(const haul_cli *cli, const char *format, ...) {
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
+}
+
+void haul_cli_note_lines(const haul_cli *cli, haul_string *text) {
+    char *rest = text->data, *line;
+    while (text->length > 0 && (line = strtok_r(rest, "\n", &rest)) != NULL) {
+        haul_cli_note(cli, "%s", line);
+    }
 }
 
 static void print_failure(const haul_cli *cli) {
@@ -100,6 +116,10 @@ static haul_status run(const haul_cli *cli) {
     haul_command command;
     int words;
     haul_config config;
+    if (cli->argc == 2 && strcmp(cli->argv[1], "--version") == 0) {
+        puts("haul " HAUL_VERSION);
+        return HAUL_OK;
+    }
     HAUL_TRY(haul_command_find(cli->argc - 1, cli->argv + 1, &command, &words));
     HAUL_TRY(haul_config_init(&config));
     haul_status status =
@@ -124,7 +144,19 @@ static bool says_utf8(void) {
     return false;
 }
 
+/* OpenMP's threads wait for each other by spinning, by default for milliseconds: faster on an idle
+ * machine, several times slower on a busy one, where they take the time of those they wait for. A
+ * short spin keeps most of the first and avoids the second. The OpenMP library reads its settings
+ * before main, so the program starts anew with them; what the user has set stays. */
+static void limit_spinning(char **argv) {
+    if (getenv("GOMP_SPINCOUNT") == NULL && getenv("OMP_WAIT_POLICY") == NULL &&
+        setenv("GOMP_SPINCOUNT", "20000", 1) == 0) {
+        execv("/proc/self/exe", argv); /* on failure haul goes on as it is */
+    }
+}
+
 int main(int argc, char **argv) {
+    limit_spinning(argv);
     const char *no_color = getenv("NO_COLOR");
     haul_cli cli = {.argc = argc,
                     .argv = (const char *const *)argv,
@@ -137,5 +169,6 @@ int main(int argc, char **argv) {
     if (status != HAUL_OK && status != HAUL_INTERRUPTED) {
         print_failure(&cli);
     }
-    return fflush(stdout) == 0 ? (int)status : HAUL_ERROR_IO;
+    bool written = fflush(stdout) == 0 && ferror(stdout) == 0;
+    return written || status != HAUL_OK ? (int)status : HAUL_ERROR_IO;
 }

@@ -5,6 +5,7 @@
 #include "base/progress.h"
 #include "config/huggingface.h"
 #include "config/validate.h"
+#include "generate/saved_model.h"
 #include "report/html.h"
 #include "train/corpus.h"
 #include "train/save.h"
@@ -49,7 +50,10 @@ static haul_status choose_run_directory(haul_config *config) {
     localtime_r(&now, &local);
     strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
     const char *name = config->name != NULL ? config->name : config->preset;
-    snprintf(path, sizeof path, "runs/%s-%s", date, name != NULL ? name : "train");
+    int length = snprintf(path, sizeof path, "runs/%s-%s", date, name != NULL ? name : "train");
+    for (int i = 2; length < 500 && haul_file_exists(path); i++) {
+        snprintf(path + length, sizeof path - (size_t)length, "-%d", i); /* two in one second */
+    }
     config->run_dir = haul_config_keep(config, path);
     return config->run_dir != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
 }
@@ -66,13 +70,38 @@ static haul_status choose_save_directory(haul_config *config) {
     return config->save != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
 }
 
-static haul_status read_model_of_load(haul_config *config) {
+/* A model goes on with the tokens that it knows: a text is cut by the tokenizer.json beside it. */
+static haul_status take_tokenizer_of_load(haul_config *config) {
     char path[1100];
-    if (config->load == NULL || !haul_state_is_hugging_face(config->load)) {
+    if (config->tokenizer_type != HAUL_TOKENIZER_AUTO || config->tokenizer_model != NULL) {
         return HAUL_OK;
     }
+    snprintf(path, sizeof path, "%s/tokenizer.json", config->load);
+    if (haul_file_exists(path)) {
+        config->tokenizer_model = haul_config_keep(config, path);
+        return config->tokenizer_model != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+    }
+    if (config->text != NULL && config->vocab_size != 257) {
+        haul_fail(HAUL_ERROR_CONFIG, "%s has no tokenizer.json", config->load);
+        haul_hint("add --tokenizer-model FILE or --tokenizer-type ByteTokenizer");
+        return HAUL_ERROR_CONFIG;
+    }
+    return HAUL_OK;
+}
+
+static haul_status read_model_of_load(haul_config *config) {
+    char path[1100];
+    if (config->load == NULL) {
+        return HAUL_OK;
+    }
+    if (!haul_state_is_hugging_face(config->load)) {
+        haul_saved_model_checkpoints(config->load, path, sizeof path);
+        config->load = haul_config_keep(config, path);
+        return config->load != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+    }
     snprintf(path, sizeof path, "%s/config.json", config->load);
-    return haul_config_read_huggingface(config, path);
+    HAUL_TRY(haul_config_read_huggingface(config, path));
+    return take_tokenizer_of_load(config);
 }
 
 static void show_progress(void *context, int64_t done, int64_t total) {
@@ -97,14 +126,32 @@ static haul_status prepare_text(haul_train_command *command) {
     return haul_config_set(config, "tokenizer-type", &type, 1, HAUL_SOURCE_COMMAND_LINE);
 }
 
+/* Whoever resumes takes the newest checkpoint of a directory: one that another run left there would
+ * be taken for one of this run. */
+static haul_status check_save_directory(const haul_config *config, const haul_checkpoint *start) {
+    haul_checkpoint *newest = NULL;
+    if (config->dry_run || config->save == NULL ||
+        (config->load != NULL && strcmp(config->load, config->save) == 0) ||
+        haul_checkpoint_find(config->save, -1, &newest, NULL) != HAUL_OK) {
+        return HAUL_OK;
+    }
+    haul_status status = HAUL_OK;
+    if (haul_checkpoint_iteration(newest) > (start ? haul_checkpoint_iteration(start) : 0)) {
+        status = haul_fail(HAUL_ERROR_CREATE, "--save is %s, which holds %s of another run",
+                           config->save, haul_checkpoint_path(newest));
+        haul_hint("--load %s goes on with that run; or give another directory", config->save);
+    }
+    haul_checkpoint_close(newest);
+    return status;
+}
+
 static haul_status find_checkpoint(haul_train_command *command) {
     haul_string rejected = {0};
     haul_status status = haul_train_find(command->config, &command->checkpoint, &rejected);
-    if (rejected.length > 0) {
-        haul_cli_note(command->cli, "%s", rejected.data);
-    }
+    haul_cli_note_lines(command->cli, &rejected);
     haul_string_deinit(&rejected);
     HAUL_TRY(status);
+    HAUL_TRY(check_save_directory(command->config, command->checkpoint));
     return command->checkpoint != NULL ? haul_train_adopt(command->config, command->checkpoint)
                                        : HAUL_OK;
 }
@@ -123,10 +170,8 @@ static haul_status settle(haul_train_command *command) {
 
 static void print_surprises(const haul_train_command *command) {
     haul_string text = {0};
-    if (haul_config_surprises(command->config, &text) == HAUL_OK && text.length > 0) {
-        for (char *line = strtok(text.data, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-            haul_cli_note(command->cli, "%s", line);
-        }
+    if (haul_config_surprises(command->config, &text) == HAUL_OK) {
+        haul_cli_note_lines(command->cli, &text);
     }
     haul_string_deinit(&text);
 }
@@ -145,15 +190,21 @@ static haul_status print_memory(const haul_session *session) {
 static haul_status prepare_last_words(haul_train_command *command) {
     const haul_config *config = command->config;
     haul_string *resume = &command->resume_command;
+    haul_string flags = {0};
     append_command(resume, command->cli);
     if (config->save != NULL) {
-        haul_string_append_text(resume, " --load");
-        append_word(resume, config->save);
-        haul_string_append_text(resume, " --save");
-        append_word(resume, config->save);
+        haul_string_append_text(&flags, " --load");
+        append_word(&flags, config->save);
+        haul_string_append_text(&flags, " --save");
+        append_word(&flags, config->save);
     }
-    haul_string_append_text(resume, " --run-dir");
-    append_word(resume, config->run_dir);
+    haul_string_append_text(&flags, " --run-dir");
+    append_word(&flags, config->run_dir);
+    int64_t before = resume->length - flags.length;
+    if (before < 0 || flags.data == NULL || strcmp(resume->data + before, flags.data) != 0) {
+        haul_string_append(resume, flags.data, flags.length); /* a resumed run has them */
+    }
+    haul_string_deinit(&flags);
     haul_string_append_format(&command->last_words,
                               "\nhaul: stopped at once; the newest whole checkpoint is in %s\n",
                               config->save != NULL ? config->save : "no place: --save is missing");
@@ -200,21 +251,39 @@ static haul_status finish(haul_train_command *command) {
     printf("%s at iteration %lld; report: %s\n", reasons[train->end],
            (long long)train->progress.iteration, report);
     if (train->end == HAUL_TRAIN_INTERRUPTED) {
-        printf("resume with: %s\n", command->resume_command.data);
+        if (command->config->save != NULL) {
+            printf("resume with: %s\n", command->resume_command.data);
+        }
         return HAUL_INTERRUPTED;
     }
     return HAUL_OK;
 }
 
+/* A text that is too short to hold documents out is still trained on. */
+static haul_status open_corpus(haul_train_command *command) {
+    haul_status status = haul_corpus_open(command->config, &command->corpus);
+    if (status == HAUL_ERROR_DATA && command->corpus.training != NULL &&
+        haul_config_source_of(command->config, "text") != HAUL_SOURCE_DEFAULT) {
+        haul_cli_note(command->cli, "nothing is evaluated: the text is too short, or has too few "
+                                    "documents, to hold some out");
+        return HAUL_OK;
+    }
+    return status;
+}
+
 static haul_status train_model(haul_train_command *command) {
     const haul_config *config = command->config;
     haul_string line = {0};
-    HAUL_TRY(haul_corpus_open(config, &command->corpus));
+    HAUL_TRY(open_corpus(command));
     HAUL_TRY(haul_session_allocate(&command->session));
     append_command(&line, command->cli);
     haul_status status = haul_record_open(&command->record, config->run_dir, line.data, config);
     haul_string_deinit(&line);
     HAUL_TRY(status);
+    if (config->save != NULL) { /* checkpoints that move keep their tokenizer */
+        HAUL_TRY(haul_directory_create(config->save));
+        HAUL_TRY(haul_corpus_copy_tokenizer(config, config->save));
+    }
     command->train = (haul_train){.config = config,
                                   .session = &command->session,
                                   .training = command->corpus.training,
@@ -256,6 +325,7 @@ haul_status haul_cli_train(const haul_cli *cli, haul_config *config) {
     haul_session_deinit(&command.session);
     haul_corpus_close(&command.corpus);
     haul_string_deinit(&command.resume_command);
+    haul_cli_set_last_words("\n"); /* a signal may still come */
     haul_string_deinit(&command.last_words);
     return status;
 }

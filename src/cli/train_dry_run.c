@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* What a training with this micro-batch would take; a global batch grows with it where it must. */
+/* What a training with this micro-batch would take; one a step, since more take hardly more. */
 static haul_status bytes_needed(const haul_config *config, int64_t micro_batch, int64_t *bytes) {
     haul_config changed = *config;
     haul_session session = {0};
@@ -46,6 +46,7 @@ haul_status haul_train_dry_run(const haul_train_command *command) {
     const haul_config *config = command->config;
     const haul_session *session = &command->session;
     const haul_program *program = &session->training;
+    haul_config settled = *config; /* on how to multiply: no attempt measures that again */
     double flops = 0;
     int64_t available = haul_process_available_bytes(), largest;
     for (int op = 0; op < HAUL_OPS; op++) {
@@ -58,7 +59,9 @@ haul_status haul_train_dry_run(const haul_train_command *command) {
     printf("memory: %s needed, %s available: %s\n", haul_format_bytes(session->memory.bytes).text,
            haul_format_bytes(available).text,
            session->memory.bytes <= available ? "fits" : "does not fit");
-    HAUL_TRY(largest_micro_batch(config, available, &largest));
+    settled.cpu_product_dtype =
+        session->device.product == HAUL_PRODUCT_BF16 ? HAUL_CPU_PRODUCT_BF16 : HAUL_CPU_PRODUCT_F32;
+    HAUL_TRY(largest_micro_batch(&settled, available, &largest));
     if (largest > 0) {
         printf("largest micro-batch that fits: about %lld\n", (long long)largest);
     } else {

@@ -120,7 +120,9 @@ static haul_status on_sample(void *context, const haul_train *train) {
                                   (long long)train->progress.iteration, prompt);
         haul_string_append(&shown, text.data, text.length);
         haul_string_append_text(&shown, "\n");
-        print_line(command, &shown);
+        haul_live_line_clear(&command->live);
+        haul_cli_print_model_text(shown.data, shown.length);
+        fflush(stdout);
         haul_string_append_text(&text, "");
         warn_on_failure(command, haul_record_sample(&command->record, train, prompt,
                                                     text.data != NULL ? text.data : ""));
@@ -165,6 +167,7 @@ void haul_train_show_end(haul_train_command *command) {
 void haul_train_print_model(const haul_train_command *command) {
     const haul_config *config = command->config;
     const haul_session *session = &command->session;
+    int64_t micro_batches = haul_session_micro_batches(config);
     char device[256];
     session->device.backend->describe(&session->device, device, sizeof device);
     printf("model: %s parameters, %lld layers, width %lld, %lld heads, vocabulary %lld (padded to "
@@ -173,8 +176,9 @@ void haul_train_print_model(const haul_train_command *command) {
            (long long)config->num_layers, (long long)config->hidden_size,
            (long long)config->num_attention_heads, (long long)config->vocab_size,
            (long long)config->padded_vocab_size);
-    printf("step: %lld sequences of %lld tokens in %lld micro-batches, %.4g GFLOP a token\n",
+    printf("step: %lld sequences of %lld tokens in %lld micro-batch%s, %.4g GFLOP a token\n",
            (long long)config->global_batch_size, (long long)config->seq_length,
-           (long long)haul_session_micro_batches(config), haul_model_flops_per_token(config) / 1e9);
+           (long long)micro_batches, micro_batches == 1 ? "" : "es",
+           haul_model_flops_per_token(config) / 1e9);
     printf("device: %s\n", device);
 }

@@ -100,8 +100,9 @@ static const haul_command_info table[HAUL_COMMANDS] = {
         {
             .name = "checkpoint export",
             .summary = "write a checkpoint as a Hugging Face model",
-            .text = "Writes config.json and safetensors weights that transformers loads, from the "
-                    "newest good checkpoint of a directory or from the one named.",
+            .text = "Writes config.json, safetensors weights and the tokenizer.json of the "
+                    "training, which transformers loads, from the newest good checkpoint of a "
+                    "directory or run, or from the one named.",
             .operand = "DIR",
             .operands_min = 1,
             .operands_max = 1,
@@ -118,7 +119,7 @@ static const haul_command_info table[HAUL_COMMANDS] = {
             .operand = "RUN",
             .operands_min = 1,
             .operands_max = 1,
-            .examples = {"haul report runs/latest"},
+            .examples = {"haul report runs/20260102-030405-tiny"},
         },
     [HAUL_COMMAND_DOCTOR] =
         {
@@ -222,6 +223,11 @@ static haul_status no_command(int argc, const char *const *argv) {
 }
 
 haul_status haul_command_find(int argc, const char *const *argv, haul_command *out, int *words) {
+    if (argc == 1 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
+        *out = HAUL_COMMAND_HELP;
+        *words = 1;
+        return HAUL_OK;
+    }
     for (int i = 0; i < HAUL_COMMANDS; i++) {
         int matched = words_matched(table[i].name, argc, argv);
         if (matched > 0) {

@@ -77,7 +77,6 @@ typedef enum haul_cpu_product_dtype {
 /* What ends a document of a plain text file. */
 typedef enum haul_document_separator {
     HAUL_SEPARATOR_FILE,       /* nothing: a file is one document */
-    HAUL_SEPARATOR_LINE,       /* each line is a document */
     HAUL_SEPARATOR_BLANK_LINE, /* one or more empty lines */
     HAUL_SEPARATOR_PERCENT     /* a line that is "%", as in fortune files */
 } haul_document_separator;

@@ -60,7 +60,7 @@ static const haul_flag_kind device = {.type = HAUL_FLAG_CHOICE,
 static const haul_flag_kind product_dtype = {.type = HAUL_FLAG_CHOICE,
                                              .choices = {"auto", "bf16", "f32"}};
 static const haul_flag_kind separator = {.type = HAUL_FLAG_CHOICE,
-                                         .choices = {"file", "line", "blank-line", "percent"}};
+                                         .choices = {"file", "blank-line", "percent"}};
 
 static const haul_flag table[] = {
     {"num-layers", &size, HAUL_GROUP_MODEL, TRAIN, AT(num_layers), NULL, "transformer layers"},
@@ -123,7 +123,7 @@ static const haul_flag table[] = {
      "dropout of the attention weights"},
     {"init-method-std", &rate, HAUL_GROUP_MODEL, TRAIN, AT(init_method_std), "0.02",
      "standard deviation of the initial weights"},
-    {"bf16", &on_off, HAUL_GROUP_MODEL, TRAIN, AT(bf16), NULL,
+    {"bf16", &on_off, HAUL_GROUP_MODEL, RUNS_MODEL, AT(bf16), NULL,
      "parameters and activations in bf16 instead of f32"},
 
     {"micro-batch-size", &batch, HAUL_GROUP_TRAINING, TRAIN | EVAL, AT(micro_batch_size), NULL,
@@ -199,13 +199,15 @@ static const haul_flag table[] = {
     {"output-prefix", &prefix, HAUL_GROUP_DATA, BUILD, AT(output_prefix), NULL,
      "where to write the data set, without .bin and .idx"},
     {"tokenizer-type", &tokenizer, HAUL_GROUP_DATA, RUNS_MODEL | BUILD, AT(tokenizer_type), NULL,
-     "auto: the tokenizer of --tokenizer-model, else of the data set, else bytes"},
+     "auto: the tokenizer of --tokenizer-model, else bytes"},
     {"tokenizer-model", &file, HAUL_GROUP_DATA, RUNS_MODEL | BUILD, AT(tokenizer_model), NULL,
      "a tokenizer.json"},
     {"append-eod", &on_off, HAUL_GROUP_DATA, BUILD, AT(append_eod), NULL,
      "end each document with the end-of-document token"},
     {"document-separator", &separator, HAUL_GROUP_DATA, TRAIN | BUILD | TOKENIZER,
-     AT(document_separator), NULL, "what ends a document of a text file"},
+     AT(document_separator), NULL,
+     "what ends a document of a text file; when not given, --text is looked at: percent or "
+     "blank-line"},
     {"holdout", &fraction, HAUL_GROUP_DATA, BUILD, AT(holdout), "0",
      "fraction of the documents to write to a second data set, for evaluation"},
     {"workers", &threads, HAUL_GROUP_DATA, BUILD | TOKENIZER, AT(workers), NULL,

@@ -6,7 +6,7 @@
 
 static const haul_preset table[] = {
     {"tiny",
-     "a Llama-style model of 40 thousand parameters; learns letters and short words in seconds",
+     "a Llama-style model of 70 thousand parameters; learns letters and short words in seconds",
      {{"num-layers", "2"},
       {"hidden-size", "48"},
       {"num-attention-heads", "2"},
@@ -60,6 +60,7 @@ static const haul_preset table[] = {
      {{"num-layers", "12"},
       {"hidden-size", "768"},
       {"num-attention-heads", "12"},
+      {"vocab-size", "50257"},
       {"seq-length", "1024"},
       {"position-embedding-type", "learned_absolute"},
       {"normalization", "LayerNorm"},

@@ -37,9 +37,9 @@ static haul_status report(const mistakes *found) {
     } else {
         haul_string text = {0};
         for (int i = 0; i < found->count && i < MISTAKES_SHOWN; i++) {
-            haul_string_append_format(&text, "\n  %s", found->lines[i]);
+            haul_string_append_format(&text, "%s%s", i > 0 ? "; " : "", found->lines[i]);
         }
-        haul_fail(HAUL_ERROR_CONFIG, "%d settings are wrong:%s", found->count,
+        haul_fail(HAUL_ERROR_CONFIG, "%d settings are wrong: %s", found->count,
                   text.data != NULL ? text.data : "");
         haul_string_deinit(&text);
     }
@@ -58,6 +58,17 @@ static bool need(mistakes *found, const char *flag, int64_t value) {
 static void need_below_one(mistakes *found, const char *flag, double value) {
     if (value >= 1) {
         mistake(found, "--%s is %g, must be below 1", flag, value);
+    }
+}
+
+/* The fused qkv matrix is the widest tensor of a model: its width obeys the limit of all sizes. */
+static void check_qkv_width(const haul_config *config, mistakes *found) {
+    int64_t heads = config->num_attention_heads + 2 * config->num_query_groups;
+    if (heads * config->kv_channels > 100000000) {
+        mistake(found,
+                "query, key and value are %lld wide, must be at most 100000000 (see "
+                "--num-attention-heads, --kv-channels)",
+                (long long)(heads * config->kv_channels));
     }
 }
 
@@ -119,6 +130,7 @@ static void finalize_model(haul_config *config, mistakes *found) {
     }
     if (has_width && has_heads) {
         divide_heads(config, found);
+        check_qkv_width(config, found);
         check_rotation(config, found);
     }
     if (config->swiglu && config->openai_gelu) {
@@ -203,6 +215,26 @@ static void check_schedule(haul_config *config, mistakes *found) {
     }
 }
 
+/* Samples and their tokens are counted in int64_t. */
+static void check_totals(const haul_config *config, mistakes *found) {
+    const double most = 1e18;
+    double batch = (double)config->global_batch_size, sequence = (double)config->seq_length;
+    double samples = (double)config->train_iters * batch + (double)config->train_samples;
+    double evaluations = 0;
+    if (config->eval_interval > 0) {
+        evaluations = samples / batch / (double)config->eval_interval + 1;
+    }
+    double evaluated = evaluations * (double)config->eval_iters * batch;
+    if (samples * sequence > most) {
+        mistake(found, "the training takes %g tokens, must be at most %g (see --train-iters)",
+                samples * sequence, most);
+    }
+    if (evaluated * sequence > most) {
+        mistake(found, "the evaluations take %g tokens, must be at most %g (see --eval-iters)",
+                evaluated * sequence, most);
+    }
+}
+
 static void finalize_learning(haul_config *config, mistakes *found) {
     if (config->train_iters > 0 && config->train_samples > 0) {
         mistake(found, "--train-iters and --train-samples exclude each other");
@@ -211,6 +243,9 @@ static void finalize_learning(haul_config *config, mistakes *found) {
     } else {
         check_unit(config, found);
         check_schedule(config, found);
+    }
+    if (config->global_batch_size > 0) {
+        check_totals(config, found);
     }
     if (config->train_samples > 0 && config->train_samples < config->global_batch_size) {
         mistake(found, "--train-samples is %lld, must be at least --global-batch-size %lld",
@@ -305,7 +340,8 @@ haul_status haul_config_surprises(const haul_config *config, haul_string *out) {
     if (config->eval_interval == 0) {
         haul_string_append_text(out, "nothing is evaluated without --eval-interval N\n");
     }
-    if (!config->group_query_attention && !is_default(config, "num-query-groups")) {
+    if (!config->group_query_attention &&
+        haul_config_source_of(config, "num-query-groups") == HAUL_SOURCE_COMMAND_LINE) {
         haul_string_append_text(
             out, "--num-query-groups has no effect without --group-query-attention\n");
     }

@@ -128,10 +128,12 @@ typedef struct haul_norm_backward_args {
     bool accumulate;        /* of d_weight and d_bias */
 } haul_norm_backward_args;
 
-/* c = op(a) op(b) + bias, op = transpose or nothing. The three products of a linear layer with
- * weight [N, K] and R rows: forward  y[R, N]  = x[R, K]  weight^T   transpose_b dgrad    dx[R, K] =
- * dy[R, N] weight wgrad    dw[N, K] = dy^T x              transpose_a, usually accumulate Sums are
- * in f32 at least. */
+/* c = op(a) op(b) + bias, op = transpose or nothing, with sums in f32 at least. The three products
+ * of a linear layer with weight [N, K] and R rows:
+ *
+ * - forward: y [R, N] = x weight^T, with transpose_b;
+ * - dgrad: dx [R, K] = dy weight;
+ * - wgrad: dw [N, K] = dy^T x, with transpose_a and usually accumulate. */
 typedef struct haul_matmul_args {
     haul_tensor a;      /* [M, K], or [K, M] with transpose_a */
     haul_tensor b;      /* [K, N], or [N, K] with transpose_b */

@@ -53,6 +53,7 @@ static haul_status take_settings(haul_config *config, const haul_config *command
     config->device = command->device;
     config->threads = command->threads;
     config->cpu_product_dtype = command->cpu_product_dtype;
+    config->bf16 |= command->bf16;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         char text[32];
         const char *value = text;
@@ -75,9 +76,14 @@ static haul_status take_settings(haul_config *config, const haul_config *command
 /* A tokenizer.json beside the weights is the model's own. */
 static haul_status find_tokenizer(haul_saved_model *model, const haul_config *command) {
     char path[PATH_BYTES];
+    if (command->tokenizer_type != HAUL_TOKENIZER_AUTO || command->tokenizer_model != NULL) {
+        return HAUL_OK;
+    }
     snprintf(path, sizeof path, "%s/tokenizer.json", model->directory);
-    if (command->tokenizer_type == HAUL_TOKENIZER_AUTO && command->tokenizer_model == NULL &&
-        haul_file_exists(path)) {
+    if (model->checkpoint != NULL && !haul_file_exists(path)) { /* one for all of a directory */
+        snprintf(path, sizeof path, "%s/../tokenizer.json", model->directory);
+    }
+    if (haul_file_exists(path)) {
         model->config.tokenizer_type = HAUL_TOKENIZER_HUGGING_FACE;
         model->config.tokenizer_model = haul_config_keep(&model->config, path);
         return model->config.tokenizer_model != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
@@ -171,5 +177,10 @@ haul_status haul_saved_model_tokenizer(const haul_saved_model *model, haul_token
         type = "ByteTokenizer";
     }
     /* Of the ids of a NullTokenizer the last one, beyond its --vocab-size, ends a document. */
-    return haul_tokenizer_open(type, config->tokenizer_model, config->vocab_size - 1, out);
+    haul_status status =
+        haul_tokenizer_open(type, config->tokenizer_model, config->vocab_size - 1, out);
+    if (status == HAUL_ERROR_NO_INPUT) {
+        haul_hint("the training had it there; say with --tokenizer-model FILE where it is now");
+    }
+    return status;
 }

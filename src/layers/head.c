@@ -10,9 +10,10 @@ static const int64_t CHUNK_ELEMENTS = (int64_t)1 << 25;
 /* The largest divisor of `rows` whose logits fit; all rows when the fitting divisors are small. */
 static int64_t chunk_rows(int64_t rows, int64_t vocabulary) {
     int64_t most = haul_max(1, CHUNK_ELEMENTS / vocabulary);
-    for (int64_t parts = 1; parts <= rows; parts++) {
-        if (rows % parts == 0 && rows / parts <= most) {
-            return rows / parts >= most / 4 ? rows / parts : rows;
+    int64_t least = haul_max(1, most / 4), parts = (rows + most - 1) / most;
+    for (; rows / parts >= least; parts++) {
+        if (rows % parts == 0) {
+            return rows / parts;
         }
     }
     return rows;

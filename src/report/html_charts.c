@@ -146,7 +146,6 @@ static void append_small(const columns *c, const char *title, const char *unit, 
     };
     const haul_svg_chart chart = {
         .title = title,
-        .x_label = "iteration",
         .style = "small",
         .width = 310,
         .height = 200,

@@ -49,7 +49,9 @@ static void append_axes(const plot *p) {
         append_rule(p, x, p->bottom, x, p->bottom + 4, "axis");
         append_text(p, x, p->bottom + 17, "tick middle", haul_axis_number(p->x.ticks[i]).text);
     }
-    append_text(p, p->chart->width, p->bottom + 17, "tick end", p->chart->x_label);
+    if (p->chart->x_label != NULL) {
+        append_text(p, p->chart->width, p->bottom + 17, "tick end", p->chart->x_label);
+    }
     for (int64_t i = 0; i < p->chart->mark_count; i++) {
         double x = x_at(p, p->chart->marks[i]);
         append_rule(p, x, p->top, x, p->bottom, "mark");

@@ -20,7 +20,7 @@ typedef struct haul_svg_series {
 
 typedef struct haul_svg_chart {
     const char *title;   /* what is drawn, for screen readers */
-    const char *x_label; /* at the right end of the axis */
+    const char *x_label; /* at the right end of the axis; NULL: none */
     const char *style;   /* class of the svg element */
     int width, height;
     int label_width; /* right margin that holds the labels */

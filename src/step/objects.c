@@ -115,6 +115,17 @@ static haul_status create_node(haul_program *program, int64_t n) {
     return HAUL_OK;
 }
 
+/* No sum of places can overflow when the sum of all objects does not. */
+static haul_status check_sum(const haul_program *program) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < program->object_count; i++) {
+        if (!haul_size_add(sum, program->objects[i].bytes, &sum)) {
+            return haul_fail(HAUL_ERROR_CONFIG, "this model and batch need more than 2^63 bytes");
+        }
+    }
+    return HAUL_OK;
+}
+
 haul_status haul_objects_create(haul_program *program) {
     HAUL_TRY(create_values(program));
     for (int64_t n = program->chunk->node_count - 1; n >= 0; n--) {
@@ -123,7 +134,7 @@ haul_status haul_objects_create(haul_program *program) {
             HAUL_TRY(create_node_gradients(program, n));
         }
     }
-    return HAUL_OK;
+    return check_sum(program);
 }
 
 typedef struct visit_context {

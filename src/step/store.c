@@ -48,7 +48,8 @@ static haul_status plan_buffer(haul_store *store, int64_t index, haul_store_opti
         HAUL_TRY(reserve(store, &buffer->gradient, wide, name, "main gradients"));
     }
     for (int m = 0; m < options.moments && options.training; m++) {
-        HAUL_TRY(reserve(store, &buffer->moments[m], wide, name, "optimizer moments"));
+        static const char *const categories[] = {"first moments", "second moments"};
+        HAUL_TRY(reserve(store, &buffer->moments[m], wide, name, categories[m]));
     }
     if (options.training && plan->product_rows > 0) {
         HAUL_TRY(reserve_packed(store, plan, HAUL_PACK_FORWARD, &buffer->packed_forward));

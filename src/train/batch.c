@@ -23,17 +23,27 @@ static int32_t *sample_tokens(const haul_batch *batch, int64_t sample) {
     return batch->tokens + sample * (batch->length + 1);
 }
 
+static void clear_tokens(haul_batch *batch) {
+    memset(batch->tokens, 0,
+           (size_t)(batch->samples * (batch->length + 1)) * sizeof *batch->tokens);
+}
+
 haul_status haul_batch_load(haul_batch *batch, const haul_dataset *dataset, int64_t first) {
+    int64_t available = haul_dataset_samples(dataset) - first;
+    if (available < batch->samples) {
+        clear_tokens(batch);
+    }
     for (int64_t s = 0; s < batch->samples; s++) {
-        HAUL_TRY(haul_dataset_sample(dataset, first + s, sample_tokens(batch, s)));
-        batch->labels[s] = batch->length;
+        batch->labels[s] = s < available ? batch->length : 0;
+        if (s < available) {
+            HAUL_TRY(haul_dataset_sample(dataset, first + s, sample_tokens(batch, s)));
+        }
     }
     return HAUL_OK;
 }
 
 haul_status haul_batch_load_windows(haul_batch *batch, const haul_windows *windows, int64_t first) {
-    memset(batch->tokens, 0,
-           (size_t)(batch->samples * (batch->length + 1)) * sizeof *batch->tokens);
+    clear_tokens(batch);
     for (int64_t s = 0; s < batch->samples; s++) {
         batch->labels[s] = 0;
         if (first + s < haul_windows_count(windows)) {

@@ -17,7 +17,7 @@ haul_status haul_batch_init(haul_batch *batch, int64_t samples, int64_t length,
                             int64_t micro_batches);
 void haul_batch_deinit(haul_batch *batch);
 
-/* Samples [first, first + batch->samples) of a data set. */
+/* Samples [first, first + batch->samples) of a data set; those beyond its last have no labels. */
 haul_status haul_batch_load(haul_batch *batch, const haul_dataset *dataset, int64_t first);
 
 /* The windows [first, first + batch->samples); those beyond the last have no labels. */

@@ -37,6 +37,9 @@ static const char *tokenizer_type(const haul_config *config) {
 haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out) {
     const char *type = tokenizer_type(config);
     *out = NULL;
+    if (config->mock_data && config->vocab_size == 0) {
+        return haul_fail(HAUL_ERROR_CONFIG, "--vocab-size is missing, which --mock-data needs");
+    }
     if (type == NULL || config->mock_data) {
         return HAUL_OK;
     }
@@ -45,6 +48,23 @@ haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out
         config->vocab_size = haul_tokenizer_vocab_size(*out);
     }
     return HAUL_OK;
+}
+
+haul_status haul_corpus_copy_tokenizer(const haul_config *config, const char *directory) {
+    char path[1200];
+    haul_string json = {0};
+    if (config->tokenizer_model == NULL) {
+        return HAUL_OK;
+    }
+    snprintf(path, sizeof path, "%s/tokenizer.json", config->tokenizer_model); /* a model's */
+    haul_status status =
+        haul_file_read(haul_file_exists(path) ? path : config->tokenizer_model, &json);
+    if (status == HAUL_OK) {
+        snprintf(path, sizeof path, "%s/tokenizer.json", directory);
+        status = haul_file_replace(path, json.data, json.length);
+    }
+    haul_string_deinit(&json);
+    return status;
 }
 
 static bool has_percent_lines(const haul_file_map *map) {

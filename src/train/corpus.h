@@ -19,6 +19,10 @@ void haul_corpus_close(haul_corpus *corpus);
  * --tokenizer-model; bytes for --text; else none. Sets config->vocab_size when that is open. */
 haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out);
 
+/* Writes the tokenizer.json of --tokenizer-model into a directory, so that what is saved there can
+ * be used elsewhere. Does nothing without one. */
+haul_status haul_corpus_copy_tokenizer(const haul_config *config, const char *directory);
+
 /* With --text: makes its data set below `cache`, unless it is there, named by a hash of all that it
  * depends on, and points --data-path and --valid-data-path at it; one document in twenty is held
  * out. `built` may be NULL; it is told whether the set was there. */

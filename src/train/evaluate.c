@@ -50,7 +50,7 @@ haul_status haul_evaluate_samples(haul_session *session, const haul_dataset *dat
     haul_batch batch;
     *out = (haul_evaluation){0};
     haul_status status = haul_batch_init(&batch, config->micro_batch_size, config->seq_length, 1);
-    for (int64_t s = 0; s + batch.samples <= samples && status == HAUL_OK; s += batch.samples) {
+    for (int64_t s = 0; s < samples && status == HAUL_OK; s += batch.samples) {
         status = haul_batch_load(&batch, dataset, first + s);
         if (status == HAUL_OK) {
             status = run(session, &batch, tokenizer, out);

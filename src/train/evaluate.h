@@ -15,7 +15,8 @@ typedef struct haul_evaluation {
 double haul_evaluation_loss(const haul_evaluation *evaluation);          /* nats a token */
 double haul_evaluation_bits_per_byte(const haul_evaluation *evaluation); /* NAN when unknown */
 
-/* `samples` samples of a data set from `first` on, whole micro-batches of them. */
+/* `samples` samples of a data set from `first` on, rounded up to whole micro-batches where there
+ * are that many. */
 haul_status haul_evaluate_samples(haul_session *session, const haul_dataset *dataset, int64_t first,
                                   int64_t samples, const haul_tokenizer *tokenizer,
                                   haul_evaluation *out);

@@ -4,7 +4,8 @@
 
 /* A length given in samples, or in iterations of a global batch. */
 static double samples(const haul_config *config, int64_t in_samples, int64_t iterations) {
-    return (double)(in_samples > 0 ? in_samples : iterations * config->global_batch_size);
+    return in_samples > 0 ? (double)in_samples
+                          : (double)iterations * (double)config->global_batch_size;
 }
 
 static double warmup_samples(const haul_config *config, double decay) {

@@ -80,8 +80,21 @@ static haul_status tabulate(haul_session *session, bool train) {
                                  haul_process_resident_bytes());
 }
 
+/* With the limits of the flags this keeps the size of each tensor below 2^63 bytes. */
+static haul_status check_tokens(const haul_config *config) {
+    int64_t tokens = config->micro_batch_size * config->seq_length;
+    if (tokens > INT32_MAX) {
+        haul_fail(HAUL_ERROR_CONFIG, "a micro-batch has %lld tokens, must have at most %d",
+                  (long long)tokens, INT32_MAX);
+        haul_hint("lower --micro-batch-size or --seq-length");
+        return HAUL_ERROR_CONFIG;
+    }
+    return HAUL_OK;
+}
+
 haul_status haul_session_plan(haul_session *session, const haul_config *config, bool train) {
     *session = (haul_session){.config = config};
+    HAUL_TRY(check_tokens(config));
     bool reference = config->device == HAUL_DEVICE_REF;
     HAUL_TRY(haul_device_init(&session->device, reference ? "ref" : "cpu", (int)config->threads,
                               product_of(config)));
@@ -95,9 +108,12 @@ haul_status haul_session_plan(haul_session *session, const haul_config *config, 
 
 static haul_status explain_memory(const haul_session *session) {
     haul_string text = {0};
-    if (haul_memory_table_render(&session->memory, 3, &text) == HAUL_OK) {
-        haul_fail_context("%s", text.data);
+    haul_string reason = {0};
+    haul_string_append_text(&reason, haul_error_message());
+    if (haul_memory_table_summarize(&session->memory, &text) == HAUL_OK && reason.data != NULL) {
+        haul_fail(HAUL_ERROR_MEMORY, "%s; the run takes %s", reason.data, text.data);
     }
+    haul_string_deinit(&reason);
     haul_string_deinit(&text);
     haul_hint("lower --micro-batch-size or --seq-length, or add --recompute-granularity full");
     return HAUL_ERROR_MEMORY;

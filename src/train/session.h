@@ -22,7 +22,7 @@ typedef struct haul_session {
  * what only training needs. Deinit is legal after a failure. */
 haul_status haul_session_plan(haul_session *session, const haul_config *config, bool train);
 
-/* Takes the memory. HAUL_ERROR_MEMORY names the largest lines and what would help. */
+/* Takes the memory. HAUL_ERROR_MEMORY names what takes it and what would help. */
 haul_status haul_session_allocate(haul_session *session);
 void haul_session_deinit(haul_session *session);
 

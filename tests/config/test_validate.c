@@ -91,6 +91,11 @@ static void test_single_mistakes(void **state) {
     fails(ENOUGH "--hidden-dropout 1", "--hidden-dropout is 1, must be below 1");
     fails(ENOUGH "--adam-beta2 1.0", "--adam-beta2 is 1");
     fails(ENOUGH "--swiglu --openai-gelu", "exclude each other");
+    fails(ENOUGH "--kv-channels 100000000", "1200000000 wide, must be at most 100000000");
+    fails(SHAPE BATCH "--train-iters 1000000000000 --global-batch-size 10000000",
+          "the training takes 1.6e+20 tokens");
+    fails(ENOUGH "--eval-interval 1 --eval-iters 1000000000000 --global-batch-size 100000",
+          "the evaluations take 1.616e+20 tokens");
     fails(ENOUGH "--position-embedding-type rope --kv-channels 5", "must be an even number");
     fails(ENOUGH "--position-embedding-type rope --rotary-percent 0.01", "0 of the 16 channels");
     fails(ENOUGH "--text x", "only one of --data-path, --text and --mock-data");
@@ -108,7 +113,7 @@ static void test_all_mistakes_at_once(void **state) {
     haul_config config;
     haul_test_assert_fails(finalize(&config, ENOUGH "--adam-beta1 1 --min-lr 1 --hidden-size 63"),
                            HAUL_ERROR_CONFIG, "3 settings are wrong");
-    assert_non_null(strstr(haul_error_message(), "--hidden-size is 63"));
+    assert_non_null(strstr(haul_error_message(), "wrong: --hidden-size is 63"));
     assert_non_null(strstr(haul_error_message(), "--min-lr is 1"));
     assert_non_null(strstr(haul_error_message(), "--adam-beta1 is 1"));
     haul_config_deinit(&config);
