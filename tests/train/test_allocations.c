@@ -55,7 +55,7 @@ static void set(haul_config *config, const char *flag, const char *value) {
 }
 
 typedef struct counts {
-    long own, library; /* between step 3 and step 100 */
+    long ours, theirs; /* between step 3 and step 100 */
 } counts;
 
 static void on_step(void *context, const haul_train *train, double loss, double seconds) {
@@ -65,8 +65,8 @@ static void on_step(void *context, const haul_train *train, double loss, double 
     int64_t iteration = train->progress.iteration;
     if (iteration == 3 || iteration == 100) {
         long sign = iteration == 3 ? -1 : 1;
-        seen->own += sign * atomic_load(&own_allocations);
-        seen->library += sign * atomic_load(&library_allocations);
+        seen->ours += sign * atomic_load(&own_allocations);
+        seen->theirs += sign * atomic_load(&library_allocations);
     }
 }
 
@@ -114,8 +114,8 @@ static void test_steps_allocate_nothing(void **state) {
         for (int recompute = 0; recompute < 2; recompute++) {
             counts seen = allocations_of_steps(bf16, recompute);
             print_message("%s, recompute %d: %ld allocations of haul, %ld of libraries\n",
-                          bf16 ? "bf16" : "f32", recompute, seen.own, seen.library);
-            assert_int_equal(seen.own, 0);
+                          bf16 ? "bf16" : "f32", recompute, seen.ours, seen.theirs);
+            assert_int_equal(seen.ours, 0);
         }
     }
 }

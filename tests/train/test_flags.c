@@ -1,13 +1,13 @@
 /* ctest: unit */
 /* Every flag of `haul train` has an effect. Most change the parameters after four steps; what the
  * others do is shown by the test named beside them. A new flag without an entry fails. */
+#include "small_data.h"
 #include "testing.h"
 
 #include "base/hash.h"
 #include "config/flags.h"
 #include "config/parse.h"
 #include "config/validate.h"
-#include "data/indexed.h"
 #include "train/corpus.h"
 #include "train/save.h"
 
@@ -116,27 +116,6 @@ static const char *const elsewhere[][2] = {
     {"help", "cli/commands"},
 };
 
-/* Forty documents of made-up tokens. */
-static const char *data_prefix(void) {
-    static char prefix[512];
-    if (prefix[0] == '\0') {
-        haul_indexed_writer *writer;
-        snprintf(prefix, sizeof prefix, "%s/data", haul_test_directory());
-        assert_ok(haul_indexed_writer_create(prefix, HAUL_U16, &writer));
-        for (int32_t document = 0; document < 40; document++) {
-            int32_t tokens[50];
-            for (int32_t t = 0; t < 50; t++) {
-                tokens[t] = (document * 7 + t * t) % 40;
-            }
-            assert_ok(haul_indexed_writer_add(writer, tokens, 50));
-            assert_ok(haul_indexed_writer_end_document(writer));
-        }
-        assert_ok(haul_indexed_writer_finish(writer));
-        haul_indexed_writer_destroy(writer);
-    }
-    return prefix;
-}
-
 /* The config of a command line that is one text, words apart by blanks. */
 static void configure(haul_config *config, char *line) {
     const char *words[128];
@@ -176,7 +155,7 @@ static outcome run(const char *context, const char *flag) {
     haul_corpus corpus = {0};
     bool mock = strcmp(flag, "--mock-data") == 0;
     snprintf(line, sizeof line, "%s%s%s %s %s", BASE, mock ? "" : " --data-path ",
-             mock ? "" : data_prefix(), context, flag);
+             mock ? "" : small_data_prefix(), context, flag);
     configure(&config, line);
     assert_ok(haul_session_plan(&session, &config, true));
     assert_ok(haul_session_allocate(&session));

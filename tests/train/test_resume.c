@@ -1,5 +1,6 @@
 /* ctest: unit */
 /* A training that is stopped or killed and resumed ends with the very bits of one that was not. */
+#include "small_data.h"
 #include "testing.h"
 
 #include "base/fault.h"
@@ -7,7 +8,6 @@
 #include "base/memory.h"
 #include "base/philox.h"
 #include "config/validate.h"
-#include "data/indexed.h"
 #include "train/corpus.h"
 #include "train/save.h"
 #include "train/state.h"
@@ -50,35 +50,13 @@ static haul_status set(haul_config *config, const char *flag, const char *value)
     return haul_config_set(config, flag, &value, 1, HAUL_SOURCE_COMMAND_LINE);
 }
 
-/* Forty documents of made-up tokens, written once a process tree. */
-static const char *data_prefix(void) {
-    static char prefix[512];
-    if (prefix[0] == '\0') {
-        haul_indexed_writer *writer;
-        snprintf(prefix, sizeof prefix, "%s/data", haul_test_directory());
-        assert_ok(haul_indexed_writer_create(prefix, HAUL_U16, &writer));
-        for (uint32_t document = 0; document < 40; document++) {
-            int32_t tokens[50];
-            for (uint32_t t = 0; t < 50; t++) {
-                uint32_t key[2] = {document, 9}, counter[4] = {t, 0, 0, 0};
-                tokens[t] = (int32_t)(haul_philox_4x32(key, counter).word[0] % 40);
-            }
-            assert_ok(haul_indexed_writer_add(writer, tokens, 50));
-            assert_ok(haul_indexed_writer_end_document(writer));
-        }
-        assert_ok(haul_indexed_writer_finish(writer));
-        haul_indexed_writer_destroy(writer);
-    }
-    return prefix;
-}
-
 static haul_status run_open(run *r, const char *save, bool bf16, const char *exit_interval) {
     memset(r, 0, sizeof *r);
     HAUL_TRY(haul_config_init(&r->config));
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         HAUL_TRY(set(&r->config, flags[i][0], flags[i][1]));
     }
-    HAUL_TRY(set(&r->config, "data-path", data_prefix()));
+    HAUL_TRY(set(&r->config, "data-path", small_data_prefix()));
     HAUL_TRY(set(&r->config, "save", save));
     HAUL_TRY(set(&r->config, "load", save));
     if (bf16) {
