@@ -89,7 +89,7 @@ static const effect effects[] = {
 
 /* What does not change parameters, and the test that shows what it does. */
 static const char *const elsewhere[][2] = {
-    {"exit-duration-in-mins", "train/loop.c: ends(), a run of minutes"},
+    {"exit-duration-in-mins", "test_exit_duration below"},
     {"recompute-granularity", "step/test_executor.c: less memory, the same bits"},
     {"data-path", "all runs here"},
     {"valid-data-path", "cli/commands"},
@@ -132,7 +132,18 @@ typedef struct outcome {
     uint64_t parameters; /* a hash */
     int intervals, evaluations;
     int64_t evaluated;
+    int64_t iterations;
+    haul_train_end end;
+    haul_train *train; /* while it runs */
 } outcome;
+
+/* As if every step had taken forty seconds. */
+static void on_step(void *context, const haul_train *train, double loss, double seconds) {
+    (void)train;
+    (void)loss;
+    (void)seconds;
+    ((outcome *)context)->train->started -= 40;
+}
 
 static void on_interval(void *context, const haul_train *train, const haul_iteration *means) {
     (void)train;
@@ -160,14 +171,19 @@ static outcome run(const char *context, const char *flag) {
     assert_ok(haul_session_plan(&session, &config, true));
     assert_ok(haul_session_allocate(&session));
     assert_ok(haul_corpus_open(&config, &corpus));
-    haul_train train = {
-        .config = &config,
-        .session = &session,
-        .training = corpus.training,
-        .validation = corpus.validation,
-        .observer = {.context = &seen, .interval = on_interval, .evaluation = on_evaluation}};
+    haul_train train = {.config = &config,
+                        .session = &session,
+                        .training = corpus.training,
+                        .validation = corpus.validation,
+                        .observer = {.context = &seen,
+                                     .step = on_step,
+                                     .interval = on_interval,
+                                     .evaluation = on_evaluation}};
     assert_ok(haul_train_start(&train, NULL));
+    seen.train = &train;
     assert_ok(haul_train_run(&train));
+    seen.iterations = train.progress.iteration;
+    seen.end = train.end;
     for (int64_t b = 0; b < session.chunk.buffer_count; b++) {
         const haul_tensor *value = &session.store.buffers[b].value;
         uint64_t both[2] = {seen.parameters, haul_hash_64(value->data, haul_tensor_bytes(value))};
@@ -206,6 +222,15 @@ static void test_intervals(void **state) {
     assert_int_equal(run(evaluates, "--log-interval 1").intervals, 4);
 }
 
+static void test_exit_duration(void **state) {
+    (void)state;
+    outcome whole = run(ITERS, ""), cut = run(ITERS, "--exit-duration-in-mins 1");
+    assert_int_equal(whole.iterations, 4);
+    assert_int_equal(whole.end, HAUL_TRAIN_FINISHED);
+    assert_int_equal(cut.iterations, 2);
+    assert_int_equal(cut.end, HAUL_TRAIN_EXIT_DURATION);
+}
+
 static bool has_entry(const char *name) {
     size_t length = strlen(name);
     for (size_t i = 0; i < sizeof effects / sizeof effects[0]; i++) {
@@ -239,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags_change_parameters),
         cmocka_unit_test(test_intervals),
+        cmocka_unit_test(test_exit_duration),
         cmocka_unit_test(test_every_flag_has_an_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
