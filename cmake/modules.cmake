@@ -14,7 +14,9 @@ function(haul_module name)
 endfunction()
 
 # The tests of a module are the files tests/<name>/test_*.c: one program, one ctest entry each.
-# A first line `/* ctest: LABEL... */` sets its labels; without it the label is unit.
+# A first line `/* ctest: LABEL... */` sets its labels; without it the label is unit. The label cuda
+# adds a second entry, of label gpu, that runs the program with the argument cuda; it is skipped
+# where there is no card. Threads that wait do not spin for long: others may need the cores.
 function(haul_tests name)
   if(NOT TARGET haul_${name})
     return()
@@ -32,7 +34,16 @@ function(haul_tests name)
     if(first MATCHES "ctest: ([a-z; ]+) \\*/")
       string(REPLACE " " ";" labels "${CMAKE_MATCH_1}")
     endif()
+    if("cuda" IN_LIST labels)
+      list(REMOVE_ITEM labels cuda)
+      if(HAUL_WITH_CUDA)
+        add_test(NAME ${entry}-cuda COMMAND ${entry} cuda)
+        set_tests_properties(${entry}-cuda PROPERTIES
+          LABELS gpu TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
+      endif()
+    endif()
     add_test(NAME ${entry} COMMAND ${entry})
-    set_tests_properties(${entry} PROPERTIES LABELS "${labels}" TIMEOUT 300)
+    set_tests_properties(${entry} PROPERTIES LABELS "${labels}" TIMEOUT 300
+      ENVIRONMENT "GOMP_SPINCOUNT=20000")
   endforeach()
 endfunction()

@@ -7,7 +7,10 @@ target_compile_options(haul_flags INTERFACE
 if(HAUL_WERROR)
   target_compile_options(haul_flags INTERFACE -Werror)
 endif()
-if(HAUL_SANITIZE)
+if(HAUL_FUZZ)
+  target_compile_options(haul_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(HAUL_SANITIZE OR HAUL_FUZZ)
   target_compile_options(haul_flags INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(haul_flags INTERFACE -fsanitize=address,undefined)

@@ -19,6 +19,9 @@ static void flatten(char *text) {
 }
 
 /* Formats through a copy, since an argument may be the very buffer that is overwritten. */
+static void format_into(char *buffer, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
+
 static void format_into(char *buffer, const char *format, va_list arguments) {
     char text[MESSAGE_BYTES];
     vsnprintf(text, sizeof text, format, arguments);

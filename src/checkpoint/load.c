@@ -220,6 +220,10 @@ haul_status haul_checkpoint_read(haul_checkpoint *checkpoint,
                          checkpoint->path, checkpoint->manifest.files[found->file].name,
                          tensor->name);
     }
+    if (tensor->memory != NULL) {
+        return tensor->memory->copy(tensor->memory->context, tensor->data, entry->data,
+                                    entry->bytes);
+    }
     if (entry->bytes > 0) {
         memcpy(tensor->data, entry->data, (size_t)entry->bytes);
     }

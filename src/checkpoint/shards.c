@@ -107,12 +107,19 @@ void haul_shards_deinit(haul_shards *shards) {
     *shards = (haul_shards){0};
 }
 
+/* `staging` has PIECE_BYTES. */
 static haul_status write_tensor(const haul_shards *shards, const haul_checkpoint_tensor *tensor,
-                                haul_safetensors_writer *writer, haul_shards_progress *progress) {
+                                haul_safetensors_writer *writer, void *staging,
+                                haul_shards_progress *progress) {
     int64_t bytes = tensor_bytes(tensor);
     for (int64_t at = 0; at < bytes; at += PIECE_BYTES) {
         int64_t piece = haul_min(bytes - at, PIECE_BYTES);
-        HAUL_TRY(haul_safetensors_write(writer, (const char *)tensor->data + at, piece));
+        const void *data = (const char *)tensor->data + at;
+        if (tensor->memory != NULL) {
+            HAUL_TRY(tensor->memory->copy(tensor->memory->context, staging, data, piece));
+            data = staging;
+        }
+        HAUL_TRY(haul_safetensors_write(writer, data, piece));
         progress->done += piece;
         if (progress->report != NULL) {
             progress->report(progress->context, progress->done, shards->bytes);
@@ -128,14 +135,16 @@ haul_status haul_shards_write(const haul_shards *shards, int64_t shard, const ch
     haul_safetensors_writer writer;
     HAUL_TRY(haul_safetensors_create(path, shards->tensors + begin, end - begin, metadata, pairs,
                                      &writer));
-    haul_status status = HAUL_OK;
+    void *staging = haul_calloc(PIECE_BYTES, 1);
+    haul_status status = staging != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
     for (int64_t i = begin; status == HAUL_OK && i < end; i++) {
-        status = write_tensor(shards, &shards->tensors[i], &writer, progress);
+        status = write_tensor(shards, &shards->tensors[i], &writer, staging, progress);
     }
     if (status == HAUL_OK) {
         status = haul_safetensors_finish(&writer, hash);
         *bytes = writer.file.bytes;
     }
+    free(staging);
     haul_safetensors_abandon(&writer);
     return status;
 }

@@ -10,6 +10,12 @@
 
 enum { HAUL_CHECKPOINT_DIMENSIONS = 4, HAUL_SHAPE_TEXT = 256 };
 
+/* Memory that the host reaches by copies only. */
+typedef struct haul_checkpoint_memory {
+    haul_status (*copy)(void *context, void *to, const void *from, int64_t bytes);
+    void *context;
+} haul_checkpoint_memory;
+
 /* A view: name and data belong to the caller. Contiguous, row-major; ndim 0 is one element. */
 typedef struct haul_checkpoint_tensor {
     const char *name;
@@ -17,6 +23,7 @@ typedef struct haul_checkpoint_tensor {
     int ndim;
     int64_t shape[HAUL_CHECKPOINT_DIMENSIONS];
     void *data;
+    const haul_checkpoint_memory *memory; /* of data; NULL: the host's own */
 } haul_checkpoint_tensor;
 
 /* The bytes of ndim extents of one dtype; false when they are negative or overflow. */

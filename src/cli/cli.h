@@ -51,6 +51,9 @@ void haul_cli_print(const haul_string *text);
  * of it. */
 void haul_cli_print_model_text(const char *text, int64_t bytes);
 
+/* What haul_build and others call while they work; `context` is a haul_progress that was begun. */
+void haul_cli_show_progress(void *context, int64_t done, int64_t total);
+
 /* "haul: note: ..." on stderr. */
 void haul_cli_note(const haul_cli *cli, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -6,6 +6,7 @@
 #include "data/bpe_train.h"
 #include "data/build.h"
 #include "data/inspect.h"
+#include "train/corpus.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,28 +24,20 @@ static haul_text_input input_of(const haul_config *config) {
                              .json_key_count = config->json_keys.count};
 }
 
-static void show_progress(void *context, int64_t done, int64_t total) {
-    haul_progress *progress = context;
-    progress->total = total;
-    haul_progress_update(progress, done);
-}
-
-static const char *tokenizer_type(const haul_config *config) {
-    if (config->tokenizer_type != HAUL_TOKENIZER_AUTO) {
-        return haul_config_choice(config, "tokenizer-type");
-    }
-    return config->tokenizer_model != NULL ? "HuggingFaceTokenizer" : "ByteTokenizer";
-}
-
 static haul_status print_built(const haul_build_options *options, const haul_build_result *result) {
     const haul_text_input *input = &options->input;
     bool json;
     HAUL_TRY(haul_text_input_check(input, &json));
-    printf("%s documents, %s of text, %s tokens; %lld documents held out\n",
-           haul_format_count(result->documents[0] + result->documents[1]).text,
+    int64_t cut = result->tail_bytes > 0; /* one document became two */
+    printf("%s documents, %s of text, %s tokens; ",
+           haul_format_count(result->documents[0] + result->documents[1] - cut).text,
            haul_format_bytes(result->text_bytes).text,
-           haul_format_count(result->tokens[0] + result->tokens[1]).text,
-           (long long)result->documents[1]);
+           haul_format_count(result->tokens[0] + result->tokens[1]).text);
+    if (cut > 0) {
+        printf("the last %s held out\n", haul_format_bytes(result->tail_bytes).text);
+    } else {
+        printf("%lld documents held out\n", (long long)result->documents[1]);
+    }
     for (int held_out = 0; held_out <= (result->documents[1] > 0); held_out++) {
         for (int64_t key = 0; key < (json ? input->json_key_count : 1); key++) {
             char path[1024];
@@ -69,7 +62,7 @@ static haul_status build(const haul_cli *cli, const haul_config *config,
                                                                  : haul_parallel_cores(),
                                   .holdout = config->holdout,
                                   .seed = (uint64_t)config->seed,
-                                  .progress = show_progress,
+                                  .progress = haul_cli_show_progress,
                                   .progress_context = &progress};
     haul_progress_begin(&progress, cli->live ? stderr : NULL, "tokenizing", NULL, 0);
     haul_status status = haul_build(&options, &result);
@@ -91,8 +84,9 @@ static haul_status create_parent(const char *path) {
 
 haul_status haul_cli_data_build(const haul_cli *cli, haul_config *config) {
     haul_tokenizer *tokenizer;
+    const char *type = haul_corpus_tokenizer_type(config);
     HAUL_TRY(create_parent(config->output_prefix));
-    HAUL_TRY(haul_tokenizer_open(tokenizer_type(config), config->tokenizer_model,
+    HAUL_TRY(haul_tokenizer_open(type != NULL ? type : "ByteTokenizer", config->tokenizer_model,
                                  config->vocab_size, &tokenizer));
     haul_status status = build(cli, config, tokenizer);
     haul_tokenizer_close(tokenizer);

@@ -88,12 +88,6 @@ static haul_status open_tokenizer(const haul_cli *cli, const haul_config *config
     return status;
 }
 
-static void show_progress(void *context, int64_t done, int64_t total) {
-    haul_progress *progress = context;
-    progress->total = total;
-    haul_progress_update(progress, done);
-}
-
 static haul_status evaluate(const haul_cli *cli, haul_cli_model *model,
                             const haul_windows *windows) {
     haul_evaluation evaluation;
@@ -101,7 +95,7 @@ static haul_status evaluate(const haul_cli *cli, haul_cli_model *model,
     haul_progress_begin(&progress, cli->live ? stderr : NULL, "evaluating", "windows",
                         haul_windows_count(windows));
     haul_status status = haul_evaluate_windows(&model->session, windows, model->tokenizer,
-                                               show_progress, &progress, &evaluation);
+                                               haul_cli_show_progress, &progress, &evaluation);
     haul_progress_end(&progress);
     HAUL_TRY(status);
     double loss = haul_evaluation_loss(&evaluation);

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "base/progress.h"
 #include "base/terminal.h"
 #include "config/text.h"
 
@@ -73,6 +74,12 @@ void haul_cli_print_model_text(const char *text, int64_t bytes) {
         bool control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f;
         putchar(terminal && control ? '?' : byte);
     }
+}
+
+void haul_cli_show_progress(void *context, int64_t done, int64_t total) {
+    haul_progress *progress = context;
+    progress->total = total;
+    haul_progress_update(progress, done);
 }
 
 void haul_cli_note(const haul_cli *cli, const char *format, ...) {

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/progress.h"
 #include "config/huggingface.h"
 #include "config/validate.h"
@@ -104,12 +105,6 @@ static haul_status read_model_of_load(haul_config *config) {
     return take_tokenizer_of_load(config);
 }
 
-static void show_progress(void *context, int64_t done, int64_t total) {
-    haul_progress *progress = context;
-    progress->total = total;
-    haul_progress_update(progress, done);
-}
-
 static haul_status prepare_text(haul_train_command *command) {
     haul_config *config = command->config;
     if (config->text == NULL || config->data_path.count > 0 || config->mock_data) {
@@ -117,8 +112,9 @@ static haul_status prepare_text(haul_train_command *command) {
     }
     haul_progress progress;
     haul_progress_begin(&progress, command->cli->live ? stderr : NULL, "tokenizing", NULL, 1);
-    haul_status status = haul_corpus_prepare_text(config, command->corpus.tokenizer, CACHE,
-                                                  show_progress, &progress, NULL);
+    haul_status status =
+        haul_corpus_prepare_text(config, command->corpus.tokenizer, CACHE, haul_cli_show_progress,
+                                 &progress, &command->text);
     haul_progress_end(&progress);
     HAUL_TRY(status);
     config->text = NULL; /* from here on it is a data set */
@@ -174,6 +170,13 @@ static void print_surprises(const haul_train_command *command) {
         haul_cli_note_lines(command->cli, &text);
     }
     haul_string_deinit(&text);
+}
+
+static void print_tail(const haul_train_command *command) {
+    if (command->text.tail_bytes > 0) {
+        printf("the text has few documents: its last %s are held out\n",
+               haul_format_bytes(command->text.tail_bytes).text);
+    }
 }
 
 static haul_status print_memory(const haul_session *session) {
@@ -311,6 +314,7 @@ haul_status haul_cli_train(const haul_cli *cli, haul_config *config) {
         status = haul_session_plan(&command.session, config, true);
     }
     if (status == HAUL_OK) {
+        print_tail(&command);
         haul_train_print_model(&command);
         status = print_memory(&command.session);
     }

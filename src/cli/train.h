@@ -13,6 +13,7 @@ typedef struct haul_train_command {
     const haul_cli *cli;
     haul_config *config;
     haul_corpus corpus;
+    haul_corpus_text text; /* how --text became a data set */
     haul_session session;
     haul_checkpoint *checkpoint; /* that --load means, or NULL */
     haul_record record;

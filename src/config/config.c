@@ -69,20 +69,21 @@ static haul_status set_bool(void *field, const haul_flag *flag, const char *text
     return HAUL_OK;
 }
 
-/* The initial value stands for "not given" where it lies outside of the range, so writing it
- * out is fine. NaN is in no range. */
-static bool in_range(const haul_flag *flag, double value) {
+/* In a file, the initial value stands for "not given" where it lies outside of the range; nobody
+ * means that on a command line. NaN is in no range. */
+static bool in_range(const haul_flag *flag, double value, haul_config_source source) {
     double initial = 0;
     if (flag->initial != NULL) {
         haul_parse_float(flag->initial, &initial);
     }
-    bool is_initial = value >= initial && value <= initial;
+    bool is_initial = value >= initial && value <= initial && source < HAUL_SOURCE_COMMAND_LINE;
     return is_initial || (value >= flag->kind->minimum && value <= flag->kind->maximum);
 }
 
-static haul_status set_int(void *field, const haul_flag *flag, const char *text) {
+static haul_status set_int(void *field, const haul_flag *flag, const char *text,
+                           haul_config_source source) {
     int64_t value;
-    if (!haul_parse_int(text, &value) || !in_range(flag, (double)value)) {
+    if (!haul_parse_int(text, &value) || !in_range(flag, (double)value, source)) {
         return haul_fail(HAUL_ERROR_USAGE,
                          "--%s is \"%s\", must be a whole number from %.0f to %.0f", flag->name,
                          text, flag->kind->minimum, flag->kind->maximum);
@@ -91,13 +92,14 @@ static haul_status set_int(void *field, const haul_flag *flag, const char *text)
     return HAUL_OK;
 }
 
-static haul_status set_float(void *field, const haul_flag *flag, const char *text) {
+static haul_status set_float(void *field, const haul_flag *flag, const char *text,
+                             haul_config_source source) {
     double value;
-    if (!haul_parse_float(text, &value) || !in_range(flag, value)) {
+    if (!haul_parse_float(text, &value) || !in_range(flag, value, source)) {
         return haul_fail(HAUL_ERROR_USAGE, "--%s is \"%s\", must be a number from %g to %g",
                          flag->name, text, flag->kind->minimum, flag->kind->maximum);
     }
-    *(double *)field = value;
+    *(double *)field = value + 0.0; /* -0 becomes 0: config.json would lose the sign */
     return HAUL_OK;
 }
 
@@ -142,7 +144,7 @@ static haul_status set_list(haul_config *config, haul_text_list *list, const cha
 }
 
 static haul_status set_field(haul_config *config, const haul_flag *flag, const char *const *values,
-                             int64_t count) {
+                             int64_t count, haul_config_source source) {
     void *field = (char *)config + flag->offset;
     if (flag->kind->type == HAUL_FLAG_LIST) {
         return set_list(config, field, values, count);
@@ -155,9 +157,9 @@ static haul_status set_field(haul_config *config, const haul_flag *flag, const c
     case HAUL_FLAG_BOOL:
         return set_bool(field, flag, values[0]);
     case HAUL_FLAG_INT:
-        return set_int(field, flag, values[0]);
+        return set_int(field, flag, values[0], source);
     case HAUL_FLAG_FLOAT:
-        return set_float(field, flag, values[0]);
+        return set_float(field, flag, values[0], source);
     case HAUL_FLAG_CHOICE:
         return set_choice(field, flag, values[0]);
     case HAUL_FLAG_TEXT:
@@ -176,7 +178,7 @@ haul_status haul_config_set(haul_config *config, const char *name, const char *c
     if (config->sources[index] > source) {
         return HAUL_OK;
     }
-    HAUL_TRY(set_field(config, haul_flag_at(index), values, count));
+    HAUL_TRY(set_field(config, haul_flag_at(index), values, count, source));
     config->sources[index] = (unsigned char)source;
     return HAUL_OK;
 }
@@ -187,7 +189,7 @@ haul_status haul_config_init(haul_config *config) {
         const haul_flag *flag = haul_flag_at(i);
         haul_status status = HAUL_OK;
         if (flag->initial != NULL) {
-            status = set_field(config, flag, &flag->initial, 1);
+            status = set_field(config, flag, &flag->initial, 1, HAUL_SOURCE_DEFAULT);
         }
         if (status != HAUL_OK) {
             haul_config_deinit(config);

@@ -58,7 +58,8 @@ typedef enum haul_tokenizer_kind {
 
 typedef enum haul_recompute_granularity {
     HAUL_RECOMPUTE_NONE,
-    HAUL_RECOMPUTE_FULL
+    HAUL_RECOMPUTE_FULL,
+    HAUL_RECOMPUTE_SELECTIVE /* the same as NONE: attention is always computed again */
 } haul_recompute_granularity;
 
 typedef enum haul_device_kind {
@@ -207,6 +208,7 @@ typedef struct haul_config {
     bool help; /* --help was given: nothing else was checked */
 
     haul_text_list arguments; /* what is no flag: directories, prefixes, command names */
+    haul_text_list ignored;   /* names of Megatron-LM's flags that were given and change nothing */
 
     /* Of this module: haul_config_source by the index of a flag, and the owned strings. */
     unsigned char sources[HAUL_CONFIG_FLAGS_MAX];

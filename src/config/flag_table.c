@@ -54,7 +54,8 @@ static const haul_flag_kind optimizer = {.type = HAUL_FLAG_CHOICE, .choices = {"
 static const haul_flag_kind tokenizer = {
     .type = HAUL_FLAG_CHOICE,
     .choices = {"auto", "ByteTokenizer", "NullTokenizer", "HuggingFaceTokenizer"}};
-static const haul_flag_kind granularity = {.type = HAUL_FLAG_CHOICE, .choices = {"none", "full"}};
+static const haul_flag_kind granularity = {.type = HAUL_FLAG_CHOICE,
+                                           .choices = {"none", "full", "selective"}};
 static const haul_flag_kind device = {.type = HAUL_FLAG_CHOICE,
                                       .choices = {"auto", "cpu", "ref", "meta"}};
 static const haul_flag_kind product_dtype = {.type = HAUL_FLAG_CHOICE,
@@ -155,7 +156,9 @@ static const haul_flag table[] = {
     {"exit-duration-in-mins", &count, HAUL_GROUP_TRAINING, TRAIN, AT(exit_duration_in_mins), NULL,
      "save and stop after this many minutes"},
     {"recompute-granularity", &granularity, HAUL_GROUP_TRAINING, TRAIN, AT(recompute_granularity),
-     NULL, "full: keep only the input of each layer and compute the rest again, to save memory"},
+     NULL,
+     "full: keep only the input of each layer and compute the rest again, to save memory; "
+     "selective changes nothing: haul never keeps the attention matrix"},
 
     {"lr", &rate, HAUL_GROUP_LEARNING_RATE, TRAIN, AT(lr), NULL, "highest learning rate"},
     {"min-lr", &rate, HAUL_GROUP_LEARNING_RATE, TRAIN, AT(min_lr), "0.0",
@@ -204,7 +207,7 @@ static const haul_flag table[] = {
      "a tokenizer.json"},
     {"append-eod", &on_off, HAUL_GROUP_DATA, BUILD, AT(append_eod), NULL,
      "end each document with the end-of-document token"},
-    {"document-separator", &separator, HAUL_GROUP_DATA, TRAIN | BUILD | TOKENIZER,
+    {"document-separator", &separator, HAUL_GROUP_DATA, TRAIN | EVAL | BUILD | TOKENIZER,
      AT(document_separator), NULL,
      "what ends a document of a text file; when not given, --text is looked at: percent or "
      "blank-line"},

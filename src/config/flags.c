@@ -62,16 +62,17 @@ const char *haul_flag_group_name(haul_flag_group group) {
     return names[group];
 }
 
-bool haul_megatron_flag_known(const char *name) {
-    size_t length = strlen(name);
+haul_megatron_values haul_megatron_flag_find(const char *name) {
     for (const char *const *line = haul_megatron_flag_lines; *line != NULL; line++) {
         for (const char *word = *line; *word != '\0';) {
-            size_t word_length = strcspn(word, " ");
-            if (word_length == length && same_name(name, word, word_length)) {
-                return true;
+            size_t length = strcspn(word, " =");
+            size_t marks = strcspn(word + length, " "); /* "", "=" or "=+" */
+            if (length > 0 && same_name(name, word, length)) {
+                return (haul_megatron_values)(HAUL_MEGATRON_SWITCH + marks);
             }
-            word += word_length + (word[word_length] == ' ');
+            word += length + marks;
+            word += *word == ' ';
         }
     }
-    return false;
+    return HAUL_MEGATRON_UNKNOWN;
 }

@@ -98,7 +98,15 @@ const haul_command_info *haul_command_at(haul_command command);
  * to `words`. HAUL_ERROR_USAGE with a hint when there is none. */
 haul_status haul_command_find(int argc, const char *const *argv, haul_command *out, int *words);
 
-/* Whether Megatron-LM knows a flag of this name ('_' counts as '-'). */
-bool haul_megatron_flag_known(const char *name);
+/* What follows a flag of Megatron-LM. */
+typedef enum haul_megatron_values {
+    HAUL_MEGATRON_UNKNOWN, /* Megatron-LM has no such flag */
+    HAUL_MEGATRON_SWITCH,
+    HAUL_MEGATRON_ONE_VALUE,
+    HAUL_MEGATRON_VALUES /* all words up to the next flag */
+} haul_megatron_values;
+
+/* What Megatron-LM's flag of this name ('_' counts as '-') takes. */
+haul_megatron_values haul_megatron_flag_find(const char *name);
 
 #endif

@@ -5,6 +5,9 @@
 #include "base/string.h"
 #include "config/config.h"
 
+/* Whether a directory holds weights in Hugging Face's form. */
+bool haul_config_is_huggingface(const char *directory);
+
 /* Sets the model's fields from `text`, with HAUL_SOURCE_FILE; keys that are absent have the
  * defaults of transformers. What haul cannot compute exactly is refused by name:
  * HAUL_ERROR_UNAVAILABLE for another architecture or feature, HAUL_ERROR_DATA for broken files.

@@ -314,6 +314,13 @@ haul_status haul_config_from_huggingface(haul_config *config, const char *text, 
     return status;
 }
 
+bool haul_config_is_huggingface(const char *directory) {
+    char single[1100], sharded[1100];
+    snprintf(single, sizeof single, "%s/model.safetensors", directory);
+    snprintf(sharded, sizeof sharded, "%s/model.safetensors.index.json", directory);
+    return haul_file_exists(single) || haul_file_exists(sharded);
+}
+
 haul_status haul_config_read_huggingface(haul_config *config, const char *path) {
     haul_string text = {0};
     haul_status status = haul_file_read(path, &text);

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/string.h"
+#include "config/megatron_flags.h"
 #include "config/number.h"
 #include "config/presets.h"
 
@@ -11,7 +12,13 @@
 
 enum { NAME_MAX_LENGTH = 120 };
 
-/* The words of a command line and how far they have been read. */
+/* `--name=value` taken apart: the name without dashes and with '-' for '_'. */
+typedef struct flag_word {
+    char name[NAME_MAX_LENGTH + 1]; /* cut when longer, so then no flag has it */
+    const char *value;              /* after '=', or NULL */
+} flag_word;
+
+/* The words of a command line, how far they have been read, and what is wrong with them. */
 typedef struct word_reader {
     haul_config *config;
     haul_command command;
@@ -20,13 +27,13 @@ typedef struct word_reader {
     int at;
     const char **operands; /* at most argc of them */
     int operand_count;
+    haul_megatron_use *foreign; /* flags that only Megatron-LM has: at most argc, each once */
+    flag_word *foreign_words;   /* what they point into */
+    int foreign_count;
+    int mistake_count;
+    haul_string mistakes; /* one after the other */
+    haul_string hint;     /* of the first one */
 } word_reader;
-
-/* `--name=value` taken apart: the name without dashes and with '-' for '_'. */
-typedef struct flag_word {
-    char name[NAME_MAX_LENGTH + 1]; /* cut when longer, so then no flag has it */
-    const char *value;              /* after '=', or NULL */
-} flag_word;
 
 static flag_word split_word(const char *word) {
     flag_word parts = {.value = strchr(word, '=')};
@@ -98,12 +105,6 @@ static haul_status refuse_flag(const word_reader *reader, const char *name) {
             return HAUL_ERROR_USAGE;
         }
     }
-    if (haul_megatron_flag_known(name)) {
-        haul_fail(HAUL_ERROR_USAGE, "--%s is a Megatron-LM flag that haul does not support yet",
-                  name);
-        haul_hint("haul %s --help lists the flags that it has", command_name(reader));
-        return HAUL_ERROR_USAGE;
-    }
     haul_fail(HAUL_ERROR_USAGE, "--%s is not a flag of haul %s", name, command_name(reader));
     const char *nearest = nearest_flag(name, reader->command);
     if (nearest != NULL) {
@@ -136,28 +137,65 @@ static haul_status read_switch(word_reader *reader, const haul_flag *flag, const
     return set(reader, flag, &value, 1);
 }
 
-/* The value or values of a flag: behind '=', or the words up to the next flag. */
-static haul_status read_values(word_reader *reader, const haul_flag *flag, const flag_word *word) {
+/* Finds the value or values of a flag: behind '=', or the words up to the next flag. */
+static haul_status take_values(word_reader *reader, const flag_word *word, bool many,
+                               const char *const **values, int64_t *count) {
     if (word->value != NULL) {
-        return set(reader, flag, &word->value, 1);
+        *values = &word->value;
+        *count = 1;
+        return HAUL_OK;
     }
     int first = reader->at;
-    int limit = flag->kind->type == HAUL_FLAG_LIST ? reader->argc : first + 1;
+    int limit = many ? reader->argc : first + 1;
     while (reader->at < limit && reader->at < reader->argc &&
            !is_flag_word(reader->argv[reader->at])) {
         reader->at++;
     }
     if (reader->at == first) {
-        haul_fail(HAUL_ERROR_USAGE, "--%s needs a value", flag->name);
+        haul_fail(HAUL_ERROR_USAGE, "--%s needs a value", word->name);
         if (first < reader->argc && !ends_flags(reader->argv[first])) {
-            haul_hint("write --%s=%s if \"%s\" is the value", flag->name, reader->argv[first],
+            haul_hint("write --%s=%s if \"%s\" is the value", word->name, reader->argv[first],
                       reader->argv[first]);
         } else {
             haul_hint("haul %s --help", command_name(reader));
         }
         return HAUL_ERROR_USAGE;
     }
-    return set(reader, flag, &reader->argv[first], reader->at - first);
+    *values = &reader->argv[first];
+    *count = reader->at - first;
+    return HAUL_OK;
+}
+
+static haul_status read_values(word_reader *reader, const haul_flag *flag, const flag_word *word) {
+    const char *const *values;
+    int64_t count;
+    bool many = flag->kind->type == HAUL_FLAG_LIST;
+    HAUL_TRY(take_values(reader, word, many, &values, &count));
+    return set(reader, flag, values, count);
+}
+
+/* A flag that haul lacks is judged when all others are known; its last mention counts. */
+static haul_status read_foreign(word_reader *reader, const flag_word *word,
+                                haul_megatron_values takes) {
+    int i = 0;
+    while (i < reader->foreign_count && strcmp(reader->foreign[i].name, word->name) != 0) {
+        i++;
+    }
+    flag_word *kept = &reader->foreign_words[i];
+    haul_megatron_use *use = &reader->foreign[i];
+    *kept = *word;
+    *use = (haul_megatron_use){.name = kept->name};
+    if (takes != HAUL_MEGATRON_SWITCH) {
+        bool many = takes == HAUL_MEGATRON_VALUES;
+        HAUL_TRY(take_values(reader, kept, many, &use->values, &use->count));
+    } else if (word->value != NULL) {
+        haul_fail(HAUL_ERROR_USAGE, "--%s is a switch and takes no value, but has \"%s\"",
+                  word->name, word->value);
+        haul_hint("write --%s alone", word->name);
+        return HAUL_ERROR_USAGE;
+    }
+    reader->foreign_count += i == reader->foreign_count;
+    return HAUL_OK;
 }
 
 static haul_status read_flag(word_reader *reader) {
@@ -182,7 +220,58 @@ static haul_status read_flag(word_reader *reader) {
         haul_flag_at(positive)->kind->type == HAUL_FLAG_BOOL) {
         return read_switch(reader, haul_flag_at(positive), &word, "false");
     }
+    haul_megatron_values takes = haul_megatron_flag_find(word.name);
+    if (reader->command == HAUL_COMMAND_TRAIN && takes != HAUL_MEGATRON_UNKNOWN) {
+        return read_foreign(reader, &word, takes);
+    }
     return refuse_flag(reader, word.name);
+}
+
+/* Keeps what is wrong with one flag, so that all of it is said at once; other failures pass. */
+static haul_status collect(word_reader *reader, haul_status status) {
+    if (status != HAUL_ERROR_USAGE) {
+        return status;
+    }
+    haul_string_append_text(&reader->mistakes, reader->mistake_count > 0 ? "; " : "");
+    haul_string_append_text(&reader->mistakes, haul_error_message());
+    if (reader->mistake_count++ == 0) {
+        haul_string_append_text(&reader->hint, haul_error_hint());
+    }
+    HAUL_TRY(haul_string_status(&reader->hint));
+    return haul_string_status(&reader->mistakes);
+}
+
+static haul_status judge_foreign(word_reader *reader) {
+    int refused = 0;
+    HAUL_TRY(haul_megatron_judge(reader->config, reader->foreign, reader->foreign_count,
+                                 &reader->mistakes, &refused));
+    if (reader->mistake_count == 0 && refused > 0) {
+        haul_string_append_text(&reader->hint, "haul train --help; docs/from-megatron.md says what "
+                                               "haul takes of Megatron-LM");
+    }
+    reader->mistake_count += refused;
+    return haul_string_status(&reader->hint);
+}
+
+/* A message holds about a thousand characters: what is beyond is cut off between two mistakes. */
+static haul_status report_mistakes(const word_reader *reader) {
+    int64_t shown = reader->mistakes.length;
+    if (reader->mistake_count == 0) {
+        return HAUL_OK;
+    }
+    if (reader->mistake_count == 1) {
+        haul_fail(HAUL_ERROR_USAGE, "%s", reader->mistakes.data);
+    } else {
+        for (shown = haul_min(shown, 960);
+             shown > 0 && shown < reader->mistakes.length && reader->mistakes.data[shown] != ';';) {
+            shown--;
+        }
+        haul_fail(HAUL_ERROR_USAGE, "%d flags cannot be taken: %.*s%s", reader->mistake_count,
+                  (int)shown, reader->mistakes.data,
+                  shown < reader->mistakes.length ? "; and more" : "");
+    }
+    haul_hint("%s", reader->hint.data);
+    return HAUL_ERROR_USAGE;
 }
 
 static haul_status read_words(word_reader *reader) {
@@ -193,7 +282,7 @@ static haul_status read_words(word_reader *reader) {
             break;
         }
         if (is_flag_word(word)) {
-            HAUL_TRY(read_flag(reader));
+            HAUL_TRY(collect(reader, read_flag(reader)));
         } else {
             reader->operands[reader->operand_count++] = word;
             reader->at++;
@@ -261,21 +350,31 @@ static haul_status parse(word_reader *reader) {
     if (reader->config->help) {
         return HAUL_OK;
     }
+    const char *preset = reader->config->preset;
+    if (preset != NULL) {
+        HAUL_TRY(collect(reader, haul_preset_apply(reader->config, preset)));
+    }
+    HAUL_TRY(judge_foreign(reader));
+    HAUL_TRY(report_mistakes(reader));
     HAUL_TRY(keep_operands(reader));
     HAUL_TRY(check_operands(reader));
-    HAUL_TRY(check_required(reader));
-    const char *preset = reader->config->preset;
-    return preset != NULL ? haul_preset_apply(reader->config, preset) : HAUL_OK;
+    return check_required(reader);
 }
 
 haul_status haul_config_parse(haul_config *config, haul_command command, int argc,
                               const char *const *argv) {
     word_reader reader = {.config = config, .command = command, .argc = argc, .argv = argv};
     reader.operands = haul_calloc(argc, sizeof *reader.operands);
-    if (reader.operands == NULL) {
-        return HAUL_ERROR_MEMORY;
+    reader.foreign = haul_calloc(argc, sizeof *reader.foreign);
+    reader.foreign_words = haul_calloc(argc, sizeof *reader.foreign_words);
+    haul_status status = HAUL_ERROR_MEMORY;
+    if (reader.operands != NULL && reader.foreign != NULL && reader.foreign_words != NULL) {
+        status = parse(&reader);
     }
-    haul_status status = parse(&reader);
+    haul_string_deinit(&reader.mistakes);
+    haul_string_deinit(&reader.hint);
+    free(reader.foreign_words);
+    free(reader.foreign);
     free(reader.operands);
     return status;
 }

@@ -285,6 +285,10 @@ static void finalize_data(haul_config *config, mistakes *found) {
         mistake(found,
                 "there is nothing to train on: --data-path, --text or --mock-data is missing");
     }
+    if (config->name != NULL && strchr(config->name, '/') != NULL) {
+        mistake(found, "--name is \"%.100s\", must have no '/': it names one directory below runs",
+                config->name);
+    }
     if (config->split == NULL) {
         config->split = "969, 30, 1";
     } else if (!is_split(config->split)) {
@@ -316,38 +320,4 @@ haul_status haul_config_finalize(haul_config *config) {
 int64_t haul_config_iterations(const haul_config *config) {
     return config->train_samples > 0 ? config->train_samples / config->global_batch_size
                                      : config->train_iters;
-}
-
-static bool is_default(const haul_config *config, const char *flag) {
-    return haul_config_source_of(config, flag) == HAUL_SOURCE_DEFAULT;
-}
-
-haul_status haul_config_surprises(const haul_config *config, haul_string *out) {
-    if (is_default(config, "hidden-dropout") || is_default(config, "attention-dropout")) {
-        haul_string_append_format(
-            out,
-            "dropout is %g (hidden) and %g (attention); most models today are trained with "
-            "--hidden-dropout 0 --attention-dropout 0\n",
-            config->hidden_dropout, config->attention_dropout);
-    }
-    if (is_default(config, "position-embedding-type")) {
-        haul_string_append_text(out, "positions are learned; Llama and most models today have "
-                                     "--position-embedding-type rope\n");
-    }
-    if (config->save == NULL) {
-        haul_string_append_text(out, "no checkpoint is written without --save DIR\n");
-    }
-    if (config->eval_interval == 0) {
-        haul_string_append_text(out, "nothing is evaluated without --eval-interval N\n");
-    }
-    if (!config->group_query_attention &&
-        haul_config_source_of(config, "num-query-groups") == HAUL_SOURCE_COMMAND_LINE) {
-        haul_string_append_text(
-            out, "--num-query-groups has no effect without --group-query-attention\n");
-    }
-    if (config->use_rope_scaling && config->position_embedding_type != HAUL_POSITION_ROPE) {
-        haul_string_append_text(
-            out, "--use-rope-scaling has no effect without --position-embedding-type rope\n");
-    }
-    return haul_string_status(out);
 }

@@ -13,8 +13,9 @@ haul_status haul_config_finalize(haul_config *config);
 /* The part of it that concerns the shape of the model, for eval and generate. */
 haul_status haul_config_finalize_model(haul_config *config);
 
-/* Appends a line for each setting of a finalized training that surprises people, the defaults
- * of Megatron-LM that are unusual today and flags without effect. */
+/* Appends a line for each setting of a finalized training that surprises people: the defaults of
+ * Megatron-LM that are unusual today; one line names Megatron-LM's flags that haul took and that
+ * change nothing, one haul's own flags that have no effect beside the others. */
 haul_status haul_config_surprises(const haul_config *config, haul_string *out);
 
 /* Optimizer steps of a finalized training: train_iters, or whole global batches of

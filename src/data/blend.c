@@ -122,7 +122,7 @@ haul_status haul_blend_build(const double *weights, const int64_t *limits, int64
         return HAUL_ERROR_MEMORY;
     }
     for (int64_t i = 0; i < samples; i++) {
-        double position = (double)haul_max(i, 1), most = -INFINITY;
+        double position = (double)haul_max(i, 1), most = -(double)INFINITY;
         int64_t chosen = 0;
         for (int64_t d = 0; d < count; d++) {
             double behind = weights[d] * position - (double)given[d];

@@ -1,55 +1,68 @@
-/* Workers take chunks of the input in turn, encode them at once, and write them in the order in
- * which they were taken, so the output is the same for any number of workers. Which chunk failed
- * first is decided in that order too. */
+/* Workers read chunks in turn, each into the next slot of a ring, and encode them at once. Whoever
+ * completes the next chunk in order writes it, and all that are complete behind it, while the
+ * others go on. So the output is the same for any number of workers, and which chunk failed first
+ * is decided in that order too. */
 #include "data/build.h"
 
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/philox.h"
 #include "data/indexed.h"
+#include "data/text_tail.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { PATH_BYTES = 1024, TEXT_BYTES = 512, TARGETS = 2, LANES = 16 };
+enum { PATH_BYTES = 1024, TEXT_BYTES = 512, TARGETS = 2, SLOTS_A_WORKER = 3 };
 
 /* The encoded documents of one key in one chunk. */
 typedef struct batch {
-    haul_token_list tokens;
+    char *packed; /* [bytes], the tokens as the files hold them */
+    int64_t bytes, capacity;
     int64_t *lengths; /* [documents], in tokens */
     int64_t documents, lengths_capacity;
-    uint16_t *narrow; /* the tokens again, when the files hold u16 */
-    int64_t narrow_capacity;
 } batch;
 
-/* What one worker holds. */
-typedef struct worker {
+typedef struct failure {
+    haul_status status;
+    char message[TEXT_BYTES], hint[TEXT_BYTES]; /* of the thread that failed */
+} failure;
+
+/* A chunk on its way. */
+typedef struct slot {
     const haul_build_options *options;
-    haul_text_chunk chunk;
-    batch *batches; /* [keys] */
     haul_dtype dtype;
-    int64_t text_bytes;
-} worker;
+    haul_text_chunk chunk;
+    haul_token_list document;       /* one at a time, to stay in the cache */
+    batch *batches;                 /* [keys] */
+    int64_t text_bytes, file_bytes; /* of its documents; of the files up to its end */
+    failure failure;
+    bool complete; /* encoded, or failed; guarded by the pipeline's turn */
+} slot;
 
 typedef struct pipeline {
     haul_build_options options;
     haul_dtype dtype;
+    haul_text_tail tail;
     haul_indexed_writer **writers; /* [keys][TARGETS] */
-    worker *workers;
+    slot *slots;                   /* [slot_count], that of chunk n at n % slot_count */
+    int64_t slot_count;
 
-    pthread_mutex_t reading; /* guards reader, taken and exhausted */
+    pthread_mutex_t reading; /* guards reader, taken and exhausted; taken before `turn` */
     haul_text_reader *reader;
     int64_t taken;
     bool exhausted;
 
-    pthread_mutex_t turn; /* guards all below */
+    pthread_mutex_t turn; /* guards written, writing and failure */
     pthread_cond_t turned;
-    int64_t written;  /* chunks */
-    int64_t document; /* the ordinal of the next one */
+    int64_t written; /* chunks */
+    bool writing;
+    failure failure; /* the first */
+
+    int64_t document; /* the ordinal of the next one; this and below of the thread that writes */
     int64_t text_bytes;
-    haul_status status; /* the first failure; its message is of another thread */
-    char message[TEXT_BYTES], hint[TEXT_BYTES];
 } pipeline;
 
 static const char *const text_key[] = {"text"};
@@ -74,67 +87,70 @@ bool haul_build_holds_out(uint64_t seed, int64_t document, double share) {
     return haul_uniform(haul_philox_4x32(key, counter).word[0]) < share;
 }
 
+static void narrow(const haul_token_list *tokens, uint16_t *packed) {
+    const int32_t *ids = tokens->ids;
+#pragma omp simd
+    for (int64_t i = 0; i < tokens->count; i++) {
+        packed[i] = (uint16_t)ids[i];
+    }
+}
+
+static haul_status pack(const haul_token_list *tokens, haul_dtype dtype, batch *to) {
+    int64_t bytes = tokens->count * haul_dtype_size(dtype);
+    HAUL_TRY(haul_grow((void **)&to->packed, &to->capacity, to->bytes + bytes, 1));
+    if (dtype == HAUL_U16) {
+        narrow(tokens, (uint16_t *)(void *)(to->packed + to->bytes)); /* bytes is even */
+    } else if (bytes > 0) {
+        memcpy(to->packed + to->bytes, tokens->ids, (size_t)bytes);
+    }
+    to->bytes += bytes;
+    return HAUL_OK;
+}
+
 static haul_status add_document(void *context, int64_t key, const char *text, int64_t bytes,
                                 bool ends) {
-    worker *self = context;
+    slot *self = context;
     batch *to = &self->batches[key];
+    haul_token_list *tokens = &self->document;
     const haul_build_options *options = self->options;
-    int64_t before = to->tokens.count;
     bool continues = to->documents == 0 && self->chunk.continues;
-    HAUL_TRY(haul_tokenizer_encode(options->tokenizer, text, bytes, &to->tokens));
-    if (options->append_eod && ends && (continues || to->tokens.count > before)) {
+    tokens->count = 0;
+    HAUL_TRY(haul_tokenizer_encode(options->tokenizer, text, bytes, tokens));
+    if (options->append_eod && ends && (continues || tokens->count > 0)) {
         int32_t eod = haul_tokenizer_eod(options->tokenizer);
-        HAUL_TRY(haul_token_list_append(&to->tokens, &eod, 1));
+        HAUL_TRY(haul_token_list_append(tokens, &eod, 1));
     }
     HAUL_TRY(haul_grow((void **)&to->lengths, &to->lengths_capacity, to->documents + 1,
                        sizeof *to->lengths));
-    to->lengths[to->documents++] = to->tokens.count - before;
+    to->lengths[to->documents++] = tokens->count;
     self->text_bytes += bytes;
-    return HAUL_OK;
+    return pack(tokens, self->dtype, to);
 }
 
-static haul_status narrow(batch *of) {
-    int64_t count = of->tokens.count, i = 0;
-    HAUL_TRY(haul_grow((void **)&of->narrow, &of->narrow_capacity, count, sizeof *of->narrow));
-    const int32_t *ids = of->tokens.ids;
-    for (; i + LANES <= count; i += LANES) { /* the fixed inner length makes it a vector loop */
-        for (int lane = 0; lane < LANES; lane++) {
-            of->narrow[i + lane] = (uint16_t)ids[i + lane];
-        }
-    }
-    for (; i < count; i++) {
-        of->narrow[i] = (uint16_t)ids[i];
-    }
-    return HAUL_OK;
-}
-
-static haul_status encode_chunk(worker *self) {
-    int64_t keys = self->options->input.json_key_count;
-    for (int64_t key = 0; key < keys; key++) {
-        self->batches[key].tokens.count = 0;
+static haul_status encode(slot *self) {
+    for (int64_t key = 0; key < self->options->input.json_key_count; key++) {
+        self->batches[key].bytes = 0;
         self->batches[key].documents = 0;
     }
     self->text_bytes = 0;
-    HAUL_TRY(haul_text_chunk_split(&self->options->input, &self->chunk, add_document, self));
-    for (int64_t key = 0; key < keys && self->dtype == HAUL_U16; key++) {
-        HAUL_TRY(narrow(&self->batches[key]));
-    }
-    return HAUL_OK;
+    return haul_text_chunk_split(&self->options->input, &self->chunk, add_document, self);
+}
+
+static bool holds_out(const pipeline *line, int64_t document) {
+    return line->tail.bytes > 0
+               ? document >= line->tail.document
+               : haul_build_holds_out(line->options.seed, document, line->options.holdout);
 }
 
 /* Writes a batch as runs of documents that go to the same file. */
-static haul_status write_batch(pipeline *line, worker *self, int64_t key) {
+static haul_status write_batch(pipeline *line, const slot *self, int64_t key) {
     const batch *from = &self->batches[key];
-    const haul_build_options *options = self->options;
-    const char *packed =
-        self->dtype == HAUL_U16 ? (const char *)from->narrow : (const char *)from->tokens.ids;
+    const char *packed = from->packed;
     for (int64_t begin = 0, end; begin < from->documents; begin = end) {
-        bool held_out =
-            haul_build_holds_out(options->seed, line->document + begin, options->holdout);
+        bool held_out = holds_out(line, line->document + begin);
         int64_t tokens = 0;
         for (end = begin; end < from->documents; end++) {
-            if (haul_build_holds_out(options->seed, line->document + end, options->holdout) !=
-                held_out) {
+            if (holds_out(line, line->document + end) != held_out) {
                 break;
             }
             tokens += from->lengths[end];
@@ -142,94 +158,118 @@ static haul_status write_batch(pipeline *line, worker *self, int64_t key) {
         bool complete = end < from->documents || !self->chunk.open;
         HAUL_TRY(haul_indexed_writer_append(line->writers[TARGETS * key + held_out], packed,
                                             from->lengths + begin, end - begin, complete));
-        packed += tokens * haul_dtype_size(self->dtype);
+        packed += tokens * haul_dtype_size(line->dtype);
     }
     return HAUL_OK;
 }
 
-static haul_status write_chunk(pipeline *line, worker *self) {
-    for (int64_t key = 0; key < self->options->input.json_key_count; key++) {
+static haul_status write_slot(pipeline *line, const slot *self) {
+    for (int64_t key = 0; key < line->options.input.json_key_count; key++) {
         HAUL_TRY(write_batch(line, self, key));
     }
     line->document += self->batches[0].documents - self->chunk.open;
     line->text_bytes += self->text_bytes;
+    if (line->options.progress != NULL) {
+        line->options.progress(line->options.progress_context, self->file_bytes,
+                               haul_text_reader_total(line->reader));
+    }
     return HAUL_OK;
 }
 
-/* Takes the next chunk and its number. False when there is none. */
-static bool take_chunk(pipeline *line, worker *self, int64_t *number, haul_status *status) {
-    bool more = false;
-    pthread_mutex_lock(&line->reading);
-    if (!line->exhausted) {
-        *status = haul_text_reader_next(line->reader, &self->chunk, &more);
-        line->exhausted = !more || *status != HAUL_OK;
-        more = more || *status != HAUL_OK;
-        *number = line->taken;
-        line->taken += more;
-    }
-    pthread_mutex_unlock(&line->reading);
-    return more;
-}
-
-static void report_progress(pipeline *line) {
-    if (line->options.progress != NULL) {
-        pthread_mutex_lock(&line->reading);
-        int64_t done = haul_text_reader_done(line->reader);
-        pthread_mutex_unlock(&line->reading);
-        line->options.progress(line->options.progress_context, done,
-                               haul_text_reader_total(line->reader));
+static void keep_failure(failure *to, haul_status status) {
+    to->status = status;
+    if (status != HAUL_OK) {
+        haul_text_copy(to->message, TEXT_BYTES, haul_error_message());
+        haul_text_copy(to->hint, TEXT_BYTES, haul_error_hint());
     }
 }
 
-/* Waits for the chunk's turn and writes it, or records its failure. False ends the worker. */
-static bool finish_chunk(pipeline *line, worker *self, int64_t number, haul_status status) {
+/* Waits until the slot of a chunk is free. False when the build has failed. */
+static bool await_slot(pipeline *line, int64_t chunk) {
     pthread_mutex_lock(&line->turn);
-    while (line->written != number && line->status == HAUL_OK) {
+    while (chunk - line->written >= line->slot_count && line->failure.status == HAUL_OK) {
         pthread_cond_wait(&line->turned, &line->turn);
     }
-    if (line->status == HAUL_OK) {
-        if (status == HAUL_OK) {
-            status = write_chunk(line, self);
-        }
-        if (status == HAUL_OK) {
-            report_progress(line);
-        } else {
-            line->status = status;
-            haul_text_copy(line->message, TEXT_BYTES, haul_error_message());
-            haul_text_copy(line->hint, TEXT_BYTES, haul_error_hint());
-        }
-        line->written++;
-    }
-    bool go_on = line->status == HAUL_OK;
-    pthread_cond_broadcast(&line->turned);
+    bool ok = line->failure.status == HAUL_OK;
     pthread_mutex_unlock(&line->turn);
-    return go_on;
+    return ok;
+}
+
+/* Reads the next chunk into its slot; a failure to read is that of the chunk. NULL at the end. */
+static slot *take_chunk(pipeline *line) {
+    slot *taken = NULL;
+    pthread_mutex_lock(&line->reading);
+    if (!line->exhausted && await_slot(line, line->taken)) {
+        bool more = false;
+        slot *next = &line->slots[line->taken % line->slot_count];
+        keep_failure(&next->failure, haul_text_reader_next(line->reader, &next->chunk, &more));
+        next->file_bytes = haul_text_reader_done(line->reader);
+        line->exhausted = !more || next->failure.status != HAUL_OK;
+        if (more || next->failure.status != HAUL_OK) {
+            line->taken++;
+            taken = next;
+        }
+    }
+    pthread_mutex_unlock(&line->reading);
+    return taken;
+}
+
+/* The chunk to write next, NULL when it is still on its way or the build has failed. */
+static slot *next_complete(const pipeline *line) {
+    slot *next = &line->slots[line->written % line->slot_count];
+    return next->complete && line->failure.status == HAUL_OK ? next : NULL;
+}
+
+/* Writes what is complete, in order, unless another thread is at it. Called with `turn` held, which
+ * is released while it writes. */
+static void write_complete(pipeline *line) {
+    slot *next;
+    if (line->writing) {
+        return;
+    }
+    line->writing = true;
+    while ((next = next_complete(line)) != NULL) {
+        pthread_mutex_unlock(&line->turn);
+        if (next->failure.status == HAUL_OK) {
+            keep_failure(&next->failure, write_slot(line, next));
+        }
+        pthread_mutex_lock(&line->turn);
+        if (next->failure.status != HAUL_OK) {
+            line->failure = next->failure;
+        }
+        next->complete = false;
+        line->written++;
+        pthread_cond_broadcast(&line->turned);
+    }
+    line->writing = false;
 }
 
 static void work(void *context, int64_t begin, int64_t end, int thread) {
     pipeline *line = context;
-    worker *self = &line->workers[thread];
-    int64_t number = 0;
-    haul_status status = HAUL_OK;
+    slot *self;
     (void)begin;
     (void)end;
-    while (take_chunk(line, self, &number, &status)) {
-        if (status == HAUL_OK) {
-            status = encode_chunk(self);
+    (void)thread;
+    while ((self = take_chunk(line)) != NULL) {
+        if (self->failure.status == HAUL_OK) {
+            keep_failure(&self->failure, encode(self));
         }
-        if (!finish_chunk(line, self, number, status)) {
-            return;
-        }
+        pthread_mutex_lock(&line->turn);
+        self->complete = true;
+        write_complete(line);
+        pthread_mutex_unlock(&line->turn);
     }
 }
 
-static haul_status make_workers(pipeline *line) {
-    line->workers = haul_calloc(line->options.workers, sizeof *line->workers);
-    if (line->workers == NULL) {
+static haul_status make_slots(pipeline *line) {
+    int64_t count = (int64_t)line->options.workers * SLOTS_A_WORKER;
+    line->slots = haul_calloc(count, sizeof *line->slots);
+    if (line->slots == NULL) {
         return HAUL_ERROR_MEMORY;
     }
-    for (int i = 0; i < line->options.workers; i++) {
-        worker *self = &line->workers[i];
+    line->slot_count = count;
+    for (int64_t i = 0; i < count; i++) {
+        slot *self = &line->slots[i];
         self->options = &line->options;
         self->dtype = line->dtype;
         self->batches = haul_calloc(line->options.input.json_key_count, sizeof *self->batches);
@@ -261,7 +301,7 @@ static haul_status make_writers(pipeline *line) {
 }
 
 static haul_status finish_writers(pipeline *line, haul_build_result *result) {
-    *result = (haul_build_result){.text_bytes = line->text_bytes};
+    *result = (haul_build_result){.text_bytes = line->text_bytes, .tail_bytes = line->tail.bytes};
     for (int64_t i = 0; i < line->options.input.json_key_count * TARGETS; i++) {
         if (line->writers[i] != NULL) {
             HAUL_TRY(haul_indexed_writer_finish(line->writers[i]));
@@ -278,17 +318,17 @@ static void free_pipeline(pipeline *line) {
         haul_indexed_writer_destroy(line->writers[i]);
     }
     free(line->writers);
-    for (int w = 0; line->workers != NULL && w < line->options.workers; w++) {
-        worker *self = &line->workers[w];
+    for (int64_t i = 0; i < line->slot_count; i++) {
+        slot *self = &line->slots[i];
         for (int64_t key = 0; self->batches != NULL && key < keys; key++) {
-            haul_token_list_deinit(&self->batches[key].tokens);
+            free(self->batches[key].packed);
             free(self->batches[key].lengths);
-            free(self->batches[key].narrow);
         }
         free(self->batches);
+        haul_token_list_deinit(&self->document);
         haul_text_chunk_deinit(&self->chunk);
     }
-    free(line->workers);
+    free(line->slots);
     haul_text_reader_close(line->reader);
     pthread_mutex_destroy(&line->reading);
     pthread_mutex_destroy(&line->turn);
@@ -310,19 +350,30 @@ static haul_status check_options(const haul_build_options *options) {
     return HAUL_OK;
 }
 
+/* Too few documents for some of them to be held out: the end of the text is. */
+static haul_status cut_tail(pipeline *line) {
+    if (line->options.holdout > 0 && line->options.holdout < 1) {
+        HAUL_TRY(haul_text_find_tail(&line->options.input, line->options.holdout, &line->tail));
+        line->options.input.cut = line->tail.cut;
+    }
+    return HAUL_OK;
+}
+
 static haul_status run(pipeline *line, haul_build_result *result) {
     const haul_tokenizer *tokenizer = line->options.tokenizer;
+    HAUL_TRY(cut_tail(line));
     HAUL_TRY(haul_text_reader_open(&line->options.input, haul_tokenizer_is_bytewise(tokenizer),
                                    &line->reader));
-    HAUL_TRY(make_workers(line));
+    HAUL_TRY(make_slots(line));
     HAUL_TRY(make_writers(line));
     haul_parallel_for(line->options.workers, line->options.workers, 1, work, line);
-    if (line->status != HAUL_OK) {
-        haul_fail(line->status, "%s", line->message);
-        if (line->hint[0] != '\0') {
-            haul_hint("%s", line->hint);
+    const failure *first = &line->failure;
+    if (first->status != HAUL_OK) {
+        haul_fail(first->status, "%s", first->message);
+        if (first->hint[0] != '\0') {
+            haul_hint("%s", first->hint);
         }
-        return line->status;
+        return first->status;
     }
     if (line->text_bytes == 0) {
         haul_fail(HAUL_ERROR_DATA, "there is no text in %s%s", line->options.input.files[0],

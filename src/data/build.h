@@ -16,7 +16,8 @@ typedef struct haul_build_options {
     bool append_eod; /* an eod id after each document that has tokens */
     int workers;     /* threads, at least 1; the output does not depend on it */
     double holdout;  /* 0 .. 1: this share of the documents, chosen by `seed` and the document's
-                        ordinal alone, goes to PREFIX_valid_KEY_document instead */
+                        ordinal alone, goes to PREFIX_valid_KEY_document instead; of a text with
+                        fewer than 1 / holdout documents the end does (haul_text_find_tail) */
     uint64_t seed;
     haul_build_progress *progress; /* may be NULL */
     void *progress_context;
@@ -27,6 +28,7 @@ typedef struct haul_build_result {
     int64_t documents[2];
     int64_t tokens[2];
     int64_t text_bytes; /* of all documents, as they were encoded */
+    int64_t tail_bytes; /* of the end of a text with few documents, held out; else 0 */
 } haul_build_result;
 
 /* Builds the data set. Files appear under their names only when all is done. HAUL_ERROR_USAGE or

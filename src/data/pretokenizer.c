@@ -90,6 +90,10 @@ static haul_status split_valid(const haul_pretokenizer *pretokenizer, pcre2_matc
             return haul_fail(HAUL_ERROR_DATA, "the tokenizer's pattern fails on this text: %s",
                              (const char *)reason);
         }
+        if (found >= 0 && (bounds[0] < (PCRE2_SIZE)done || bounds[1] <= bounds[0])) {
+            /* \K in a group that a lookaround calls can do that. */
+            return haul_fail(HAUL_ERROR_DATA, "the tokenizer's pattern matches backwards");
+        }
         int64_t begin = found < 0 ? bytes : (int64_t)bounds[0];
         if (begin > done) {
             HAUL_TRY(function(context, text + done, begin - done));

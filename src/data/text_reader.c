@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-enum { SLAB_BYTES = 256 * 1024 };
+enum { SLAB_BYTES = 128 * 1024 };
 
 struct haul_text_reader {
     const haul_text_input *input;
@@ -17,8 +17,9 @@ struct haul_text_reader {
     int64_t next_file;
     gzFile file; /* NULL between files */
     int64_t line;
-    bool inside;   /* the last chunk left a document open */
-    char *pending; /* read, but belongs to the next chunk */
+    int64_t offset; /* in the file, of the next chunk */
+    bool inside;    /* the last chunk left a document open */
+    char *pending;  /* read, but belongs to the next chunk */
     int64_t pending_bytes, pending_capacity;
     int64_t done, total; /* bytes of finished files, of all files */
 };
@@ -166,6 +167,14 @@ static haul_status keep_rest(haul_text_reader *reader, haul_text_chunk *chunk, i
     return HAUL_OK;
 }
 
+/* Where in the chunk input->cut is, 0 when it is not in what was read so far. */
+static int64_t find_forced_cut(const haul_text_reader *reader, const haul_text_chunk *chunk) {
+    const haul_text_place *cut = &reader->input->cut;
+    int64_t place = cut->offset - reader->offset;
+    bool here = cut->file == reader->next_file - 1 && place > 0 && place <= chunk->bytes;
+    return here ? place : 0;
+}
+
 /* Reads until a document ends, or one slab when documents may be cut. */
 static haul_status fill(haul_text_reader *reader, haul_text_chunk *chunk) {
     int64_t from = 0, count, cut = 0;
@@ -177,6 +186,10 @@ static haul_status fill(haul_text_reader *reader, haul_text_chunk *chunk) {
     reader->pending_bytes = 0;
     do {
         HAUL_TRY(read_slab(reader, chunk, &count));
+        cut = find_forced_cut(reader, chunk);
+        if (cut > 0) {
+            break;
+        }
         if (count == 0) {
             finish_file(reader);
             return HAUL_OK;
@@ -185,7 +198,9 @@ static haul_status fill(haul_text_reader *reader, haul_text_chunk *chunk) {
             chunk->open = true;
             return HAUL_OK;
         }
-        if (reader->json || reader->input->separator != NULL) {
+        /* Only here can a line end behind `from`, so a long line is searched once. */
+        bool ends = memchr(chunk->text + chunk->bytes - count, '\n', (size_t)count) != NULL;
+        if (ends && (reader->json || reader->input->separator != NULL)) {
             cut = find_cut(reader, chunk, &from);
         }
     } while (cut == 0);
@@ -194,8 +209,10 @@ static haul_status fill(haul_text_reader *reader, haul_text_chunk *chunk) {
 
 static int64_t count_lines(const haul_text_chunk *chunk) {
     int64_t lines = 0;
-    for (int64_t i = 0; i < chunk->bytes; i++) {
-        lines += chunk->text[i] == '\n';
+    const char *at = chunk->text, *end = chunk->text + chunk->bytes;
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        lines++;
+        at++;
     }
     return lines;
 }
@@ -214,12 +231,15 @@ haul_status haul_text_reader_next(haul_text_reader *reader, haul_text_chunk *chu
             return fail_open(current_name(reader));
         }
         reader->line = 1;
+        reader->offset = 0;
     }
     chunk->file = current_name(reader);
+    chunk->begin = (haul_text_place){reader->next_file - 1, reader->offset};
     chunk->line = reader->line;
     chunk->continues = reader->inside;
     HAUL_TRY(fill(reader, chunk));
     reader->inside = chunk->open;
+    reader->offset += chunk->bytes;
     reader->line += reader->json ? count_lines(chunk) : 0;
     return HAUL_OK;
 }

@@ -7,6 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A place in the input. */
+typedef struct haul_text_place {
+    int64_t file;   /* its number in the input */
+    int64_t offset; /* in bytes, as they are when unpacked */
+} haul_text_place;
+
 /* What to read. Names that end in .json or .jsonl (and .gz) are JSONL: one object a line, whose
  * members json_keys are documents. All other files are text: documents are what stands between
  * lines that equal `separator` ("" for blank lines; NULL: a file is one document). A document
@@ -15,6 +21,7 @@ typedef struct haul_text_input {
     const char *const *files; /* [file_count], all JSONL or all text */
     int64_t file_count;
     const char *separator;
+    haul_text_place cut; /* of text: a document ends here too, inside of one; offset 0: none */
     const char *const *json_keys; /* [json_key_count], at least one for JSONL */
     int64_t json_key_count;
 } haul_text_input;
@@ -26,6 +33,7 @@ typedef struct haul_text_chunk {
     char *text; /* [bytes], not NUL-terminated */
     int64_t bytes, capacity;
     const char *file;
+    haul_text_place begin;
     int64_t line;   /* the number of its first line, from 1; JSONL only */
     bool continues; /* its first document began in the chunk before */
     bool open;      /* its last document goes on in the next chunk */

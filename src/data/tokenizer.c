@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTE_EOD = 256, LANES = 16 };
+enum { BYTE_EOD = 256 };
 
 void haul_token_list_deinit(haul_token_list *list) {
     free(list->ids);
@@ -31,13 +31,8 @@ static haul_status encode_bytes(const haul_tokenizer *tokenizer, const char *tex
     (void)tokenizer;
     HAUL_TRY(haul_grow((void **)&out->ids, &out->capacity, out->count + bytes, sizeof *out->ids));
     int32_t *ids = out->ids + out->count;
-    int64_t i = 0;
-    for (; i + LANES <= bytes; i += LANES) { /* the fixed inner length makes it a vector loop */
-        for (int lane = 0; lane < LANES; lane++) {
-            ids[i + lane] = (uint8_t)text[i + lane];
-        }
-    }
-    for (; i < bytes; i++) {
+#pragma omp simd
+    for (int64_t i = 0; i < bytes; i++) {
         ids[i] = (uint8_t)text[i];
     }
     out->count += bytes;

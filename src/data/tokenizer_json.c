@@ -62,11 +62,11 @@ static haul_status set_token(const haul_tokenizer_loader *load, int64_t id, cons
         return haul_fail(HAUL_ERROR_DATA, "%s: tokens %d and %lld are the same bytes", load->path,
                          tokenizer->id_of_token[token], (long long)id);
     }
+    if (tokenizer->token_of_id[id] >= 0 && tokenizer->token_of_id[id] != token) {
+        return haul_fail(HAUL_ERROR_DATA, "%s: id %lld stands for two tokens", load->path,
+                         (long long)id);
+    }
     if (in_vocab) {
-        if (tokenizer->token_of_id[id] >= 0) {
-            return haul_fail(HAUL_ERROR_DATA, "%s: id %lld stands for two tokens", load->path,
-                             (long long)id);
-        }
         tokenizer->id_of_token[token] = (int32_t)id;
     }
     tokenizer->token_of_id[id] = token;
@@ -111,16 +111,25 @@ static haul_status make_tables(const haul_tokenizer_loader *load, json_t *vocab,
     return HAUL_OK;
 }
 
-static bool is_added(const json_t *added, const char *content) {
-    for (size_t i = 0; i < json_array_size(added); i++) {
-        const json_t *held = json_object_get(json_array_get(added, i), "content");
-        if (held != NULL && strcmp(json_string_value(held), content) == 0) {
-            return true;
-        }
+/* The contents of the added tokens as keys of an object, so that looking one up is quick. */
+static haul_status collect_contents(const haul_tokenizer_loader *load, json_t *added,
+                                    json_t **out) {
+    json_t *contents = json_object(), *item;
+    size_t i;
+    int failed = contents == NULL;
+    json_array_foreach(added, i, item) {
+        const char *content = json_string_value(json_object_get(item, "content"));
+        failed |= json_object_set_new(contents, content, json_true());
     }
-    return false;
+    if (failed) {
+        json_decref(contents);
+        return haul_fail(HAUL_ERROR_MEMORY, "out of memory: the added tokens of %s", load->path);
+    }
+    *out = contents;
+    return HAUL_OK;
 }
 
+/* `added` has the contents of the added tokens as keys. */
 static haul_status load_vocab(const haul_tokenizer_loader *load, json_t *vocab,
                               const json_t *added) {
     const char *content;
@@ -131,7 +140,7 @@ static haul_status load_vocab(const haul_tokenizer_loader *load, json_t *vocab,
         haul_string_clear(&bytes);
         bool in_alphabet = haul_byte_alphabet_read(&bytes, content);
         bool spelled_plainly = in_alphabet && bytes.length == (int64_t)strlen(content);
-        if (!spelled_plainly && is_added(added, content)) {
+        if (!spelled_plainly && json_object_get(added, content) != NULL) {
             continue; /* the bytes of an added token are its content as it stands */
         }
         status = haul_string_status(&bytes);
@@ -184,26 +193,33 @@ static bool read_merge(const json_t *merge, haul_string *left, haul_string *righ
     return true;
 }
 
+/* The id of a text of the vocabulary; -1 when there is none, or when it is an added token, whose
+ * bytes are not those that its spelling in the vocabulary stands for. */
+static int32_t find_id(const haul_tokenizer_loader *load, const json_t *vocab,
+                       const haul_string *text) {
+    const json_t *id = json_object_get(vocab, text->length > 0 ? text->data : "");
+    bool loaded = id != NULL && load->tokenizer->token_of_id[json_integer_value(id)] >= 0;
+    return loaded ? (int32_t)json_integer_value(id) : -1;
+}
+
 static haul_status load_merge(const haul_tokenizer_loader *load, const json_t *vocab, size_t rank,
                               haul_string *left, haul_string *right, const json_t *merge) {
-    const json_t *left_id = NULL, *right_id = NULL, *result = NULL;
+    int32_t left_id = -1, right_id = -1, result = -1;
     if (read_merge(merge, left, right)) {
         HAUL_TRY(haul_string_status(left));
         HAUL_TRY(haul_string_status(right));
-        left_id = json_object_get(vocab, left->length > 0 ? left->data : "");
-        right_id = json_object_get(vocab, right->length > 0 ? right->data : "");
+        left_id = find_id(load, vocab, left);
+        right_id = find_id(load, vocab, right);
         haul_string_append(left, right->data, right->length);
         HAUL_TRY(haul_string_status(left));
-        result = json_object_get(vocab, left->length > 0 ? left->data : "");
+        result = find_id(load, vocab, left);
     }
-    if (left_id == NULL || right_id == NULL || result == NULL) {
+    if (left_id < 0 || right_id < 0 || result < 0) {
         return haul_fail(HAUL_ERROR_DATA,
                          "%s: merge %zu is no pair of tokens whose joint text is a token",
                          load->path, rank);
     }
-    return haul_bpe_add_merge(&load->tokenizer->bpe, (int32_t)json_integer_value(left_id),
-                              (int32_t)json_integer_value(right_id),
-                              (int32_t)json_integer_value(result));
+    return haul_bpe_add_merge(&load->tokenizer->bpe, left_id, right_id, result);
 }
 
 static haul_status load_merges(const haul_tokenizer_loader *load, const json_t *vocab,
@@ -237,7 +253,11 @@ static haul_status load_model(const haul_tokenizer_loader *load, json_t *added) 
     }
     load->tokenizer->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
     HAUL_TRY(make_tables(load, vocab, added));
-    HAUL_TRY(load_vocab(load, vocab, added));
+    json_t *contents;
+    HAUL_TRY(collect_contents(load, added, &contents));
+    haul_status status = load_vocab(load, vocab, contents);
+    json_decref(contents);
+    HAUL_TRY(status);
     HAUL_TRY(load_bytes(load));
     return load_merges(load, vocab, merges);
 }

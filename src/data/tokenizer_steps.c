@@ -54,8 +54,10 @@ static haul_status add_special(const haul_tokenizer_loader *load, const json_t *
     const json_t *ids =
         json_object_get(json_object_get(json_object_get(template, "special_tokens"), name), "ids");
     for (size_t i = 0; i < json_array_size(ids); i++) {
-        int64_t id = json_integer_value(json_array_get(ids, i));
-        if (id < 0 || id >= load->tokenizer->base.vocab_size) {
+        const json_t *item = json_array_get(ids, i);
+        int64_t id = json_integer_value(item);
+        if (!json_is_integer(item) || id < 0 || id >= load->tokenizer->base.vocab_size ||
+            load->tokenizer->token_of_id[id] < 0) {
             return haul_tokenizer_unsupported(load, "post_processor", template);
         }
         HAUL_TRY(haul_token_list_append(list, &(int32_t){(int32_t)id}, 1));

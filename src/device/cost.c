@@ -162,6 +162,8 @@ static const op_row rows[HAUL_OPS] = {
                               .written = {AT(squared_norm, result)}, .counted = AT(squared_norm, x),
                               .work = 2, .accumulate = {AT(squared_norm, accumulate)},
                               .added = {AT(squared_norm, result)}},
+    [HAUL_OP_VERDICT] = {"verdict", .read = {AT(verdict, squares)}, .written = {AT(verdict, norm)},
+                         .counted = AT(verdict, squares), .work = 1},
     [HAUL_OP_ADAM] = {"adam",
                       .read = {AT(adam, parameter), AT(adam, low), AT(adam, gradient),
                                AT(adam, first_moment), AT(adam, second_moment)},

@@ -2,30 +2,52 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "device/plugin.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const haul_backend *const backends[] = {&haul_backend_ref, &haul_backend_cpu};
 
-haul_status haul_device_init(haul_device *device, const char *name, int threads,
-                             haul_product_dtype product) {
-    *device =
-        (haul_device){.threads = threads > 0 ? threads : haul_parallel_cores(), .product = product};
+static haul_status find_backend(const char *name, const haul_backend **out) {
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         if (strcmp(backends[i]->name, name) == 0) {
-            device->backend = backends[i];
-            haul_status status = device->backend->open(device);
-            if (status != HAUL_OK) {
-                *device = (haul_device){0};
-            }
-            return status;
+            *out = backends[i];
+            return HAUL_OK;
         }
     }
-    haul_fail(HAUL_ERROR_UNAVAILABLE, "this build has no device %s", name);
-    haul_hint("use --device cpu");
-    return HAUL_ERROR_UNAVAILABLE;
+    return haul_plugin_load(name, out);
+}
+
+static haul_status open_backend(haul_device *device, const char *name) {
+    HAUL_TRY(find_backend(name, &device->backend));
+    haul_status status = device->backend->open(device);
+    if (status != HAUL_OK) {
+        *device = (haul_device){0};
+    }
+    return status;
+}
+
+static bool is_ready(const haul_device *device) {
+    return device->backend->ready == NULL || device->backend->ready(device);
+}
+
+haul_status haul_device_init(haul_device *device, const char *name, int threads,
+                             haul_product_dtype product) {
+    const haul_device closed = {.threads = threads > 0 ? threads : haul_parallel_cores(),
+                                .product = product};
+    *device = closed;
+    if (strcmp(name, "auto") != 0) {
+        return open_backend(device, name);
+    }
+    if (open_backend(device, "cuda") == HAUL_OK) {
+        if (is_ready(device)) {
+            return HAUL_OK;
+        }
+        haul_device_deinit(device);
+    }
+    *device = closed;
+    return open_backend(device, "cpu");
 }
 
 void haul_device_deinit(haul_device *device) {
@@ -33,6 +55,40 @@ void haul_device_deinit(haul_device *device) {
         device->backend->close(device);
     }
     *device = (haul_device){0};
+}
+
+haul_status haul_device_allocate_host(haul_device *device, int64_t bytes, void **out) {
+    if (!haul_device_in_host_memory(device)) {
+        return device->backend->allocate_host(device, bytes, out);
+    }
+    *out = haul_calloc(bytes, 1);
+    return *out != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+}
+
+void haul_device_release_host(haul_device *device, void *memory) {
+    if (haul_device_in_host_memory(device)) {
+        free(memory);
+    } else if (memory != NULL) {
+        device->backend->release_host(device, memory);
+    }
+}
+
+void haul_stream_copy(haul_stream *stream, void *to, const void *from, int64_t bytes) {
+    if (stream->status != HAUL_OK || bytes == 0) {
+        return;
+    }
+    if (haul_device_in_host_memory(stream->device)) {
+        memcpy(to, from, (size_t)bytes);
+    } else {
+        stream->device->backend->copy(stream, to, from, bytes);
+    }
+}
+
+haul_status haul_stream_wait(haul_stream *stream) {
+    if (!haul_device_in_host_memory(stream->device)) {
+        stream->device->backend->wait(stream);
+    }
+    return haul_stream_status(stream);
 }
 
 static void record(haul_stream *stream, haul_op op, const haul_op_entry *entry, const void *args) {
@@ -65,19 +121,4 @@ void haul_launch(haul_stream *stream, haul_op op, const void *args) {
         stream->observe(stream->observe_context, op, args);
     }
     entry->launch(stream, args);
-}
-
-void haul_stream_fail(haul_stream *stream, haul_status status, const char *format, ...) {
-    if (stream->status != HAUL_OK) {
-        return;
-    }
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(stream->message, sizeof stream->message, format, arguments);
-    va_end(arguments);
-    stream->status = status;
-}
-
-haul_status haul_stream_status(const haul_stream *stream) {
-    return stream->status == HAUL_OK ? HAUL_OK : haul_fail(stream->status, "%s", stream->message);
 }

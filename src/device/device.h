@@ -20,8 +20,17 @@ typedef struct haul_backend {
     const char *name;
     haul_status (*open)(haul_device *device);
     void (*close)(haul_device *device);
+    /* Whether it can run; false: it only plans. NULL: always. */
+    bool (*ready)(const haul_device *device);
+    /* Zeroed memory, aligned to 64 bytes at least. */
     haul_status (*allocate)(haul_device *device, int64_t bytes, void **out);
     void (*release)(haul_device *device, void *memory, int64_t bytes);
+    /* NULL, all four, for a backend whose memory is the host's: see haul_device_allocate_host,
+     * haul_stream_copy, haul_stream_wait. */
+    haul_status (*allocate_host)(haul_device *device, int64_t bytes, void **out);
+    void (*release_host)(haul_device *device, void *memory);
+    void (*copy)(haul_stream *stream, void *to, const void *from, int64_t bytes);
+    void (*wait)(haul_stream *stream);
     /* Bytes of the packed form that `args` describes; 0: this backend does not want one. */
     int64_t (*packed_bytes)(haul_device *device, const haul_pack_args *args);
     /* The entry of an op; launch is NULL when the backend lacks it. */
@@ -64,11 +73,29 @@ struct haul_stream {
     void *observe_context;
 };
 
-/* "ref", "cpu". HAUL_ERROR_UNAVAILABLE for a name that this build lacks. threads 0: all cores.
- * Fills the caller's struct; deinit is legal on a zeroed one. */
+/* "ref", "cpu", "cuda" (a plugin; without a card it plans), or "auto": cuda where it can run, else
+ * cpu. HAUL_ERROR_UNAVAILABLE for a name that this build lacks. threads 0: all cores. Fills the
+ * caller's struct; deinit is legal on a zeroed one. */
 haul_status haul_device_init(haul_device *device, const char *backend, int threads,
                              haul_product_dtype product);
 void haul_device_deinit(haul_device *device);
+
+/* Whether the host may read and write what `allocate` gives. */
+static inline bool haul_device_in_host_memory(const haul_device *device) {
+    return device->backend->copy == NULL;
+}
+
+/* Host memory, zeroed, from which copies to the device and back do not wait. */
+haul_status haul_device_allocate_host(haul_device *device, int64_t bytes, void **out);
+void haul_device_release_host(haul_device *device, void *memory);
+
+/* Copies between host and device, either way, in the order of the launches. The host's side must
+ * stay as it is until haul_stream_wait; from haul_device_allocate_host copies do not hold up the
+ * caller. */
+void haul_stream_copy(haul_stream *stream, void *to, const void *from, int64_t bytes);
+
+/* Returns when all that was launched is done; the stream then knows of every failure. */
+haul_status haul_stream_wait(haul_stream *stream);
 
 /* Starts an op. Does nothing on a stream that has failed. */
 void haul_launch(haul_stream *stream, haul_op op, const void *args);

@@ -32,6 +32,7 @@ typedef enum haul_op {
     HAUL_OP_GELU_BACKWARD,
     HAUL_OP_LOSS, /* forward and backward in one visit */
     HAUL_OP_SQUARED_NORM,
+    HAUL_OP_VERDICT,
     HAUL_OP_ADAM,
     HAUL_OP_SGD,
     HAUL_OPS
@@ -270,6 +271,17 @@ typedef struct haul_step_scalars {
     double bias_correction2; /* 1 - beta2^t */
     int32_t skip;            /* not 0: leave everything as it is */
 } haul_step_scalars;
+
+/* What a step comes to, decided on the device: norm = sqrt(sum of squares, in ascending order),
+ * gradient_scale = min(1, clip / (norm + 1e-6)), 1 with clip 0, and skip when the sum is not
+ * finite. `scalars` is written whole, the other fields copied from here. */
+typedef struct haul_verdict_args {
+    haul_tensor squares; /* f64 [n] */
+    haul_tensor norm;    /* f64 [1] */
+    haul_step_scalars *scalars;
+    double clip; /* 0: off */
+    double learning_rate, bias_correction1, bias_correction2;
+} haul_verdict_args;
 
 /* AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019), with
  * g = gradient_scale * gradient: m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,

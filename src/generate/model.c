@@ -54,8 +54,7 @@ static haul_status init(haul_generator *generator, int64_t block) {
         return HAUL_ERROR_MEMORY;
     }
     HAUL_TRY(haul_executor_allocate(owner));
-    haul_executor_share(other, owner);
-    return HAUL_OK;
+    return haul_executor_share(other, owner);
 }
 
 haul_status haul_generator_init(haul_generator *generator, const haul_config *config,

@@ -5,6 +5,7 @@
 #include "config/huggingface.h"
 #include "config/json.h"
 #include "config/validate.h"
+#include "train/corpus.h"
 #include "train/state.h"
 
 #include <stdio.h>
@@ -164,10 +165,8 @@ haul_status haul_saved_model_read(haul_saved_model *model, haul_store *store) {
 
 haul_status haul_saved_model_tokenizer(const haul_saved_model *model, haul_tokenizer **out) {
     const haul_config *config = &model->config;
-    const char *type = haul_config_choice(config, "tokenizer-type");
-    if (config->tokenizer_type == HAUL_TOKENIZER_AUTO && config->tokenizer_model != NULL) {
-        type = "HuggingFaceTokenizer";
-    } else if (config->tokenizer_type == HAUL_TOKENIZER_AUTO) {
+    const char *type = haul_corpus_tokenizer_type(config);
+    if (type == NULL) {
         if (config->vocab_size != BYTE_VOCABULARY) {
             haul_fail(HAUL_ERROR_CONFIG, "%s does not say which tokenizer it was trained with",
                       model->directory);

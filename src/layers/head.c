@@ -5,7 +5,7 @@
 
 /* Logits of one chunk of rows take at most this many elements, unless R has no fitting divisor:
  * large enough that adding a chunk to the weight's gradient is cheap beside making it. */
-static const int64_t CHUNK_ELEMENTS = (int64_t)1 << 25;
+static const int64_t CHUNK_ELEMENTS = (int64_t)1 << 26;
 
 /* The largest divisor of `rows` whose logits fit; all rows when the fitting divisors are small. */
 static int64_t chunk_rows(int64_t rows, int64_t vocabulary) {

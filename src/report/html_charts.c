@@ -44,14 +44,21 @@ static void smooth_values(const double *values, int64_t count, double *out) {
     }
 }
 
+/* Beyond that a value is as good as infinite, and an axis could not span it. */
+static const double DRAWN_LIMIT = 1e100;
+
+static double drawn(double value) {
+    return fabs(value) < DRAWN_LIMIT ? value : (double)NAN;
+}
+
 static void fill_columns(const haul_run_history *history, columns *c) {
     for (int64_t i = 0; i < c->count; i++) {
         const haul_log_train *line = &history->train[i];
         c->iteration[i] = (double)line->iteration;
-        c->loss[i] = line->loss;
-        c->learning_rate[i] = line->learning_rate;
-        c->grad_norm[i] = line->grad_norm;
-        c->speed[i] = line->tokens_per_second;
+        c->loss[i] = drawn(line->loss);
+        c->learning_rate[i] = drawn(line->learning_rate);
+        c->grad_norm[i] = drawn(line->grad_norm);
+        c->speed[i] = drawn(line->tokens_per_second);
     }
     smooth_values(c->loss, c->count, c->smooth_loss);
     smooth_values(c->grad_norm, c->count, c->smooth_norm);
@@ -59,7 +66,7 @@ static void fill_columns(const haul_run_history *history, columns *c) {
     for (int64_t i = 0; i < history->eval_count; i++) {
         if (history->eval[i].split == NULL || strcmp(history->eval[i].split, "test") != 0) {
             c->eval_iteration[c->eval_count] = (double)history->eval[i].iteration;
-            c->eval_loss[c->eval_count++] = history->eval[i].loss;
+            c->eval_loss[c->eval_count++] = drawn(history->eval[i].loss);
         }
     }
     for (int64_t i = 0; i < history->attempt_count; i++) {

@@ -18,50 +18,94 @@ haul_status haul_executor_plan(const haul_program *program, haul_store *store,
     return HAUL_OK;
 }
 
-static void fill_constants(haul_executor *executor, double *values) {
-    const haul_program *program = executor->program;
+static haul_status fill_constant(haul_executor *executor, const haul_constant *constant,
+                                 int object) {
     haul_pass anywhere = {0};
-    for (int64_t i = 0; i < program->chunk->constant_count; i++) {
-        const haul_constant *constant = &program->chunk->constants[i];
-        int64_t count = haul_tensor_count(&constant->plan.shape);
-        char *data =
-            executor->memory + haul_program_address(program, program->constants[i], &anywhere);
-        constant->plan.fill(program->chunk->nodes[constant->node].config, values, count);
-        for (int64_t k = 0; k < count; k++) {
-            haul_element_set(data, constant->plan.shape.dtype, k, values[k]);
-        }
-    }
-}
-
-haul_status haul_executor_allocate(haul_executor *executor) {
     haul_device *device = executor->store->device;
-    const haul_program *program = executor->program;
-    int64_t largest = 0;
-    for (int64_t i = 0; i < program->chunk->constant_count; i++) {
-        largest = haul_max(largest, haul_tensor_count(&program->chunk->constants[i].plan.shape));
-    }
-    double *values = haul_calloc(largest, sizeof(double));
-    if (values == NULL) {
-        return HAUL_ERROR_MEMORY;
-    }
-    void *memory = NULL;
-    haul_status status = device->backend->allocate(device, executor->bytes, &memory);
+    haul_dtype dtype = constant->plan.shape.dtype;
+    int64_t count = haul_tensor_count(&constant->plan.shape);
+    double *values = haul_calloc(count, sizeof(double));
+    void *staging = NULL;
+    haul_status status =
+        values == NULL
+            ? HAUL_ERROR_MEMORY
+            : haul_device_allocate_host(device, count * haul_dtype_size(dtype), &staging);
     if (status == HAUL_OK) {
-        executor->memory = memory;
-        fill_constants(executor, values);
-        executor->stream = (haul_stream){.device = device};
+        constant->plan.fill(executor->program->chunk->nodes[constant->node].config, values, count);
+        for (int64_t k = 0; k < count; k++) {
+            haul_element_set(staging, dtype, k, values[k]);
+        }
+        char *to = executor->memory + haul_program_address(executor->program, object, &anywhere);
+        haul_stream_copy(&executor->stream, to, staging, count * haul_dtype_size(dtype));
+        status = haul_stream_wait(&executor->stream);
     }
+    haul_device_release_host(device, staging);
     free(values);
     return status;
 }
 
-void haul_executor_share(haul_executor *executor, const haul_executor *owner) {
+static haul_status fill_constants(haul_executor *executor) {
+    const haul_chunk *chunk = executor->program->chunk;
+    for (int64_t i = 0; i < chunk->constant_count; i++) {
+        HAUL_TRY(fill_constant(executor, &chunk->constants[i], executor->program->constants[i]));
+    }
+    return HAUL_OK;
+}
+
+static bool brought_by_batch(const haul_value *value) {
+    return value->producer < 0;
+}
+
+/* Gives a place in host memory to each value that the host fills or reads, and to the norms. */
+static haul_status allocate_host(haul_executor *executor) {
+    const haul_program *program = executor->program;
+    haul_device *device = executor->store->device;
+    if (haul_device_in_host_memory(device)) {
+        return HAUL_OK;
+    }
+    int64_t values = program->chunk->value_count, end = 0;
+    executor->host_offsets = haul_calloc(values, sizeof *executor->host_offsets);
+    if (executor->host_offsets == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    for (int64_t v = 0; v < values; v++) {
+        const haul_value *value = &program->chunk->values[v];
+        executor->host_offsets[v] = -1;
+        if (brought_by_batch(value) || value->leaves) {
+            executor->host_offsets[v] = end;
+            end += haul_tensor_bytes(&value->shape) * program->micro_batches;
+        }
+    }
+    executor->host_norms = haul_round_up(end, (int64_t)sizeof(double));
+    void *host = NULL;
+    HAUL_TRY(haul_device_allocate_host(
+        device, executor->host_norms + haul_tensor_bytes(&executor->store->norms), &host));
+    executor->host = host;
+    return HAUL_OK;
+}
+
+haul_status haul_executor_allocate(haul_executor *executor) {
+    haul_device *device = executor->store->device;
+    void *memory = NULL;
+    HAUL_TRY(device->backend->allocate(device, executor->bytes, &memory));
+    executor->memory = memory;
+    executor->stream = (haul_stream){.device = device};
+    HAUL_TRY(fill_constants(executor));
+    return allocate_host(executor);
+}
+
+haul_status haul_executor_share(haul_executor *executor, const haul_executor *owner) {
     executor->memory = owner->memory;
     executor->shares_memory = true;
     executor->stream = (haul_stream){.device = executor->store->device};
+    return allocate_host(executor);
 }
 
 void haul_executor_deinit(haul_executor *executor) {
+    if (executor->host != NULL) {
+        haul_device_release_host(executor->store->device, executor->host);
+    }
+    free(executor->host_offsets);
     if (executor->memory != NULL && !executor->shares_memory) {
         haul_device *device = executor->store->device;
         device->backend->release(device, executor->memory, executor->bytes);
@@ -85,27 +129,75 @@ haul_status haul_executor_pack(haul_executor *executor) {
     return haul_stream_status(&executor->stream);
 }
 
+static haul_tensor device_tensor(const haul_executor *executor, int64_t value,
+                                 const haul_pass *pass) {
+    const haul_program *program = executor->program;
+    haul_tensor tensor = program->chunk->values[value].shape;
+    tensor.data =
+        executor->memory + haul_program_address(program, program->values[value].forward, pass);
+    return tensor;
+}
+
+/* The host's place of a value; the device's own when the host can reach it. */
+static haul_tensor host_tensor(const haul_executor *executor, int64_t value,
+                               const haul_pass *pass) {
+    haul_tensor tensor = device_tensor(executor, value, pass);
+    if (executor->host != NULL) {
+        tensor.data = executor->host + executor->host_offsets[value] +
+                      pass->micro_batch * haul_tensor_bytes(&tensor);
+    }
+    return tensor;
+}
+
 static haul_status fill_batch(haul_executor *executor, const haul_step_request *request,
                               const haul_pass *pass) {
-    const haul_program *program = executor->program;
-    for (int64_t v = 0; v < program->chunk->value_count; v++) {
-        const haul_value *value = &program->chunk->values[v];
-        if (value->producer < 0) {
-            haul_tensor tensor = value->shape;
-            tensor.data =
-                executor->memory + haul_program_address(program, program->values[v].forward, pass);
-            HAUL_TRY(request->fill(request->fill_context, pass->micro_batch, value->name, tensor));
+    const haul_chunk *chunk = executor->program->chunk;
+    for (int64_t v = 0; v < chunk->value_count; v++) {
+        if (brought_by_batch(&chunk->values[v])) {
+            haul_tensor from = host_tensor(executor, v, pass);
+            haul_tensor to = device_tensor(executor, v, pass);
+            HAUL_TRY(request->fill(request->fill_context, pass->micro_batch, chunk->values[v].name,
+                                   from));
+            if (from.data != to.data) {
+                haul_stream_copy(&executor->stream, to.data, from.data, haul_tensor_bytes(&to));
+            }
         }
     }
     return HAUL_OK;
 }
 
+/* Outputs and norms go to the host's places. */
+static void fetch(haul_executor *executor) {
+    const haul_program *program = executor->program;
+    const haul_tensor *norms = &executor->store->norms;
+    if (executor->host == NULL) {
+        return;
+    }
+    for (int64_t v = 0; v < program->chunk->value_count; v++) {
+        haul_pass pass = {0};
+        for (; program->chunk->values[v].leaves && pass.micro_batch < program->micro_batches;
+             pass.micro_batch++) {
+            haul_tensor from = device_tensor(executor, v, &pass);
+            haul_tensor to = host_tensor(executor, v, &pass);
+            haul_stream_copy(&executor->stream, to.data, from.data, haul_tensor_bytes(&to));
+        }
+    }
+    haul_stream_copy(&executor->stream, executor->host + executor->host_norms, norms->data,
+                     haul_tensor_bytes(norms));
+}
+
+static const double *host_norms(const haul_executor *executor) {
+    return executor->host == NULL
+               ? executor->store->norms.data
+               : (const double *)(const void *)(executor->host + executor->host_norms);
+}
+
 static haul_status run_pass(haul_executor *executor, const haul_step_request *request,
-                            const haul_pass *pass, haul_verdict *verdict) {
+                            const haul_pass *pass) {
     give_scratch(executor, pass->node < 0);
     if (pass->kind == HAUL_PASS_VERDICT) {
         haul_update_verdict(executor->store, &executor->update, request->learning_rate,
-                            request->update, &executor->stream, verdict);
+                            request->update, &executor->stream);
         return HAUL_OK;
     }
     if (pass->kind == HAUL_PASS_COMMIT) {
@@ -126,9 +218,14 @@ haul_status haul_executor_run_in_order(haul_executor *executor, const haul_step_
     const haul_program *program = executor->program;
     for (int64_t i = 0; i < program->pass_count; i++) {
         const haul_pass *pass = &program->passes[order != NULL ? order[i] : i];
-        HAUL_TRY(run_pass(executor, request, pass, verdict));
+        HAUL_TRY(run_pass(executor, request, pass));
     }
-    return haul_stream_status(&executor->stream);
+    fetch(executor);
+    HAUL_TRY(haul_stream_wait(&executor->stream));
+    if (verdict != NULL) {
+        *verdict = haul_update_read_verdict(executor->store, host_norms(executor));
+    }
+    return HAUL_OK;
 }
 
 haul_status haul_executor_run(haul_executor *executor, const haul_step_request *request,
@@ -137,10 +234,6 @@ haul_status haul_executor_run(haul_executor *executor, const haul_step_request *
 }
 
 haul_tensor haul_executor_output(const haul_executor *executor, int value, int micro_batch) {
-    const haul_program *program = executor->program;
     haul_pass pass = {.micro_batch = micro_batch};
-    haul_tensor tensor = program->chunk->values[value].shape;
-    tensor.data =
-        executor->memory + haul_program_address(program, program->values[value].forward, &pass);
-    return tensor;
+    return host_tensor(executor, value, &pass);
 }

@@ -17,6 +17,13 @@ typedef struct haul_executor {
     char *memory;
     int64_t bytes;      /* of the program, and what VERDICT and COMMIT need beyond its scratch */
     bool shares_memory; /* of another executor, which releases it */
+    /* Where the host fills what a batch brings and reads what a step leaves, when it cannot reach
+     * `memory`: for each value the offset of micro-batch 0, or -1; then the norms. NULL when it
+     * can.
+     */
+    char *host;
+    int64_t *host_offsets;
+    int64_t host_norms;
 } haul_executor;
 
 typedef struct haul_step_request {
@@ -35,7 +42,7 @@ haul_status haul_executor_allocate(haul_executor *executor);
 
 /* Uses the memory of `owner` instead, which must have at least as many bytes and a program of the
  * same chunk: constants stand at the same places in both. They run in turn. */
-void haul_executor_share(haul_executor *executor, const haul_executor *owner);
+haul_status haul_executor_share(haul_executor *executor, const haul_executor *owner);
 void haul_executor_deinit(haul_executor *executor);
 
 /* Makes the packed forms of the store's values: after they were initialised or loaded. */
@@ -50,7 +57,7 @@ haul_status haul_executor_run(haul_executor *executor, const haul_step_request *
 haul_status haul_executor_run_in_order(haul_executor *executor, const haul_step_request *request,
                                        const int64_t *order, haul_verdict *verdict);
 
-/* What micro-batch m left in a value marked as an output. */
+/* What micro-batch m left in a value marked as an output, in host memory. */
 haul_tensor haul_executor_output(const haul_executor *executor, int value, int micro_batch);
 
 #endif

@@ -160,30 +160,35 @@ static int larger_first(const void *a, const void *b) {
     return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin) : (x > y) - (x < y);
 }
 
-/* The lowest offset where `object` overlaps none of the placed ones that live at the same time. */
+/* The lowest offset where `object` overlaps none of the placed ones that live at the same time.
+ * These are sorted by offset, so the first gap that is wide enough is the lowest. */
 static int64_t lowest_offset(haul_object *const *placed, int64_t count, const haul_object *object) {
     int64_t offset = 0;
-    bool moved = true;
-    while (moved) {
-        moved = false;
-        for (int64_t i = 0; i < count; i++) {
-            const haul_object *other = placed[i];
-            bool together = other->begin <= object->end && object->begin <= other->end;
-            if (together && offset < other->offset + other->bytes &&
-                other->offset < offset + object->bytes) {
-                offset = other->offset + other->bytes;
-                moved = true;
-            }
+    for (int64_t i = 0; i < count; i++) {
+        const haul_object *other = placed[i];
+        bool together = other->begin <= object->end && object->begin <= other->end;
+        if (together && other->offset >= offset + object->bytes) {
+            break;
         }
+        offset = together ? haul_max(offset, other->offset + other->bytes) : offset;
     }
     return offset;
 }
 
+static void insert_sorted(haul_object **placed, int64_t count, haul_object *object) {
+    int64_t at = count;
+    for (; at > 0 && placed[at - 1]->offset > object->offset; at--) {
+        placed[at] = placed[at - 1];
+    }
+    placed[at] = object;
+}
+
 static haul_status pack_slot(haul_program *program) {
-    haul_object **order = haul_calloc(program->object_count, sizeof(haul_object *));
+    haul_object **order = haul_calloc(2 * program->object_count, sizeof(haul_object *));
     if (order == NULL) {
         return HAUL_ERROR_MEMORY;
     }
+    haul_object **placed = order + program->object_count;
     int64_t count = 0;
     for (int64_t i = 0; i < program->object_count; i++) {
         haul_object *object = &program->objects[i];
@@ -194,7 +199,8 @@ static haul_status pack_slot(haul_program *program) {
     qsort(order, (size_t)count, sizeof(haul_object *), larger_first);
     int64_t *bytes = &program->class_bytes[HAUL_MEMORY_SLOT];
     for (int64_t i = 0; i < count; i++) {
-        order[i]->offset = lowest_offset(order, i, order[i]);
+        order[i]->offset = lowest_offset(placed, i, order[i]);
+        insert_sorted(placed, i, order[i]);
         *bytes = haul_max(*bytes, order[i]->offset + order[i]->bytes);
     }
     free(order);

@@ -1,11 +1,12 @@
 #include "step/store.h"
 
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "base/philox.h"
 
 #include <stdlib.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, PIECE = 1 << 20 };
 
 /* Reserves a place: the tensor's data holds the offset until the memory is there. */
 static haul_status reserve(haul_store *store, haul_tensor *tensor, haul_tensor shape,
@@ -67,7 +68,7 @@ static haul_status plan(haul_store *store, haul_store_options options) {
     for (int64_t i = 0; i < count; i++) {
         HAUL_TRY(plan_buffer(store, i, options));
     }
-    HAUL_TRY(reserve(store, &store->squared_norms, haul_tensor_1d(NULL, HAUL_F64, count),
+    HAUL_TRY(reserve(store, &store->norms, haul_tensor_1d(NULL, HAUL_F64, count + 1),
                      "gradient norms", "step scalars"));
     return reserve(store, &store->scalars,
                    haul_tensor_1d(NULL, HAUL_U8, (int64_t)sizeof(haul_step_scalars)),
@@ -108,7 +109,7 @@ haul_status haul_store_allocate(haul_store *store) {
             give(store, forms[f], &end);
         }
     }
-    give(store, &store->squared_norms, &end);
+    give(store, &store->norms, &end);
     give(store, &store->scalars, &end);
     return end == store->bytes ? HAUL_OK
                                : haul_fail(HAUL_ERROR_INTERNAL, "the store's plan does not add up");
@@ -123,38 +124,118 @@ void haul_store_deinit(haul_store *store) {
     *store = (haul_store){0};
 }
 
-void haul_store_set(haul_store_buffer *buffer, int64_t index, double value) {
-    if (!haul_tensor_present(&buffer->low)) {
-        haul_element_set(buffer->value.data, buffer->value.dtype, index, value);
-        return;
-    }
-    haul_master_split((float)value, &((uint16_t *)buffer->value.data)[index],
-                      &((uint16_t *)buffer->low.data)[index]);
+/* Values on their way into a buffer, as the device will hold them. */
+typedef struct staging {
+    haul_store *store;
+    void *value, *low; /* in host memory for copies */
+} staging;
+
+static haul_status staging_init(staging *stage, haul_store *store, int64_t elements) {
+    haul_device *device = store->device;
+    *stage = (staging){.store = store};
+    HAUL_TRY(haul_device_allocate_host(device, elements * (int64_t)sizeof(double), &stage->value));
+    return haul_device_allocate_host(device, elements * (int64_t)sizeof(uint16_t), &stage->low);
 }
 
-static void initialize_view(haul_store_buffer *buffer, const haul_buffer_plan *plan, int view,
-                            int64_t first, int64_t count, uint64_t seed) {
-    uint64_t stream = haul_hash_name(plan->views[view].name);
+static void staging_deinit(staging *stage) {
+    haul_device_release_host(stage->store->device, stage->value);
+    haul_device_release_host(stage->store->device, stage->low);
+}
+
+static void copy_piece(haul_stream *stream, const haul_tensor *to, int64_t first, int64_t count,
+                       const void *from) {
+    haul_stream_copy(stream, haul_tensor_at(to, first), from, count * haul_dtype_size(to->dtype));
+}
+
+static haul_status write_piece(const staging *stage, const haul_store_buffer *buffer, int64_t first,
+                               int64_t count, const double *values) {
+    haul_stream stream = {.device = stage->store->device};
+    bool split = haul_tensor_present(&buffer->low);
     for (int64_t i = 0; i < count; i++) {
-        double value = plan->init == HAUL_INIT_ONE ? 1 : 0;
-        if (plan->init == HAUL_INIT_NORMAL) {
-            value = plan->init_std * haul_normal(seed, stream, i);
+        if (split) {
+            haul_master_split((float)values[i], &((uint16_t *)stage->value)[i],
+                              &((uint16_t *)stage->low)[i]);
+        } else {
+            haul_element_set(stage->value, buffer->value.dtype, i, values[i]);
         }
-        haul_store_set(buffer, first + i, value);
+    }
+    copy_piece(&stream, &buffer->value, first, count, stage->value);
+    if (split) {
+        copy_piece(&stream, &buffer->low, first, count, stage->low);
+    }
+    return haul_stream_wait(&stream);
+}
+
+haul_status haul_store_write(haul_store *store, int64_t buffer, int64_t first, int64_t count,
+                             const double *values) {
+    staging stage;
+    haul_status status = staging_init(&stage, store, haul_min(count, PIECE));
+    for (int64_t done = 0; done < count && status == HAUL_OK; done += PIECE) {
+        status = write_piece(&stage, &store->buffers[buffer], first + done,
+                             haul_min(PIECE, count - done), values + done);
+    }
+    staging_deinit(&stage);
+    return status;
+}
+
+/* Initial values [first, ...) of a view. */
+typedef struct initial {
+    const haul_buffer_plan *plan;
+    uint64_t seed, stream;
+    int64_t first;
+    double *values;
+} initial;
+
+static void compute_initial(void *context, int64_t begin, int64_t end, int thread) {
+    const initial *from = context;
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        double value = from->plan->init == HAUL_INIT_ONE ? 1 : 0;
+        if (from->plan->init == HAUL_INIT_NORMAL) {
+            value = from->plan->init_std * haul_normal(from->seed, from->stream, from->first + i);
+        }
+        from->values[i] = value;
     }
 }
 
-void haul_store_initialize(haul_store *store, uint64_t seed) {
-    for (int64_t b = 0; b < store->chunk->buffer_count; b++) {
-        const haul_buffer_plan *plan_of = &store->chunk->buffers[b];
-        int64_t row = haul_tensor_count(&plan_of->shape) / plan_of->shape.shape[0];
-        int64_t first = 0;
-        for (int v = 0; v < plan_of->view_count; v++) {
-            int64_t count = plan_of->views[v].rows * row;
-            initialize_view(&store->buffers[b], plan_of, v, first, count, seed);
-            first += count;
-        }
+static haul_status initialize_view(const staging *stage, const haul_store_buffer *buffer,
+                                   initial *from, int64_t offset, int64_t count) {
+    for (from->first = 0; from->first < count; from->first += PIECE) {
+        int64_t piece = haul_min(PIECE, count - from->first);
+        haul_parallel_for(stage->store->device->threads, piece, 4096, compute_initial, from);
+        HAUL_TRY(write_piece(stage, buffer, offset + from->first, piece, from->values));
     }
+    return HAUL_OK;
+}
+
+static haul_status initialize_buffer(const staging *stage, int64_t index, uint64_t seed,
+                                     double *values) {
+    const haul_buffer_plan *plan_of = &stage->store->chunk->buffers[index];
+    int64_t row = haul_tensor_count(&plan_of->shape) / plan_of->shape.shape[0], first = 0;
+    for (int v = 0; v < plan_of->view_count; v++) {
+        initial from = {.plan = plan_of,
+                        .seed = seed,
+                        .stream = haul_hash_name(plan_of->views[v].name),
+                        .values = values};
+        int64_t count = plan_of->views[v].rows * row;
+        HAUL_TRY(initialize_view(stage, &stage->store->buffers[index], &from, first, count));
+        first += count;
+    }
+    return HAUL_OK;
+}
+
+haul_status haul_store_initialize(haul_store *store, uint64_t seed) {
+    staging stage;
+    double *values = haul_calloc(PIECE, sizeof(double));
+    haul_status status = values != NULL ? staging_init(&stage, store, PIECE) : HAUL_ERROR_MEMORY;
+    for (int64_t b = 0; b < store->chunk->buffer_count && status == HAUL_OK; b++) {
+        status = initialize_buffer(&stage, b, seed, values);
+    }
+    if (values != NULL) {
+        staging_deinit(&stage);
+    }
+    free(values);
+    return status;
 }
 
 static void pack(const haul_store *store, int64_t index, haul_pack_kind kind, haul_tensor packed,

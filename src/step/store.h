@@ -21,7 +21,7 @@ typedef struct haul_store {
     const haul_chunk *chunk; /* packed forms fit its products and no other chunk's */
     haul_device *device;
     haul_store_buffer *buffers; /* one for each of chunk->buffers */
-    haul_tensor squared_norms;  /* f64 [buffers] */
+    haul_tensor norms;          /* f64 [buffers + 1]: squares of the gradients', then the root */
     haul_tensor scalars;        /* u8 [sizeof(haul_step_scalars)] */
     haul_memory_table table;    /* its lines sum to `bytes` */
     char *memory;
@@ -43,7 +43,7 @@ void haul_store_deinit(haul_store *store);
 
 /* Writes initial values. A normal value depends on the seed, the name of its view and its place in
  * it, on nothing else. */
-void haul_store_initialize(haul_store *store, uint64_t seed);
+haul_status haul_store_initialize(haul_store *store, uint64_t seed);
 
 /* Makes the packed forms from the values: after loading and after each commit. */
 void haul_store_pack(haul_store *store, haul_stream *stream);
@@ -52,8 +52,9 @@ void haul_store_pack(haul_store *store, haul_stream *stream);
 haul_tensor haul_store_view(const haul_store *store, int64_t buffer, int view,
                             const haul_tensor *tensor);
 
-/* Sets element `index` of a buffer's value from a number: rounded, with the low half as the rest.
- */
-void haul_store_set(haul_store_buffer *buffer, int64_t index, double value);
+/* Writes elements [first, first + count) of a buffer's value: rounded, with the low half as the
+ * rest. */
+haul_status haul_store_write(haul_store *store, int64_t buffer, int64_t first, int64_t count,
+                             const double *values);
 
 #endif

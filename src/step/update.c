@@ -9,33 +9,33 @@ int haul_update_moments(haul_update_kind kind) {
 static void launch_norms(haul_store *store, haul_stream *stream) {
     for (int64_t i = 0; i < store->chunk->buffer_count; i++) {
         haul_squared_norm_args args = {.x = store->buffers[i].gradient,
-                                       .result = haul_tensor_slice(&store->squared_norms, i, 1)};
+                                       .result = haul_tensor_slice(&store->norms, i, 1)};
         haul_launch(stream, HAUL_OP_SQUARED_NORM, &args);
     }
 }
 
 void haul_update_verdict(haul_store *store, const haul_update_options *options,
-                         double learning_rate, int64_t update, haul_stream *stream,
-                         haul_verdict *out) {
+                         double learning_rate, int64_t update, haul_stream *stream) {
+    int64_t count = store->chunk->buffer_count;
+    haul_verdict_args args = {.squares = haul_tensor_slice(&store->norms, 0, count),
+                              .norm = haul_tensor_slice(&store->norms, count, 1),
+                              .scalars = store->scalars.data,
+                              .clip = options->clip,
+                              .learning_rate = learning_rate,
+                              .bias_correction1 = 1 - pow(options->beta1, (double)update),
+                              .bias_correction2 = 1 - pow(options->beta2, (double)update)};
     launch_norms(store, stream);
-    const double *squares = store->squared_norms.data;
-    double sum = 0;
-    *out = (haul_verdict){.first_not_finite = -1};
-    for (int64_t i = 0; i < store->chunk->buffer_count; i++) {
-        sum += squares[i];
-        if (!isfinite(squares[i]) && out->first_not_finite < 0) {
-            out->first_not_finite = i;
-        }
+    haul_launch(stream, HAUL_OP_VERDICT, &args);
+}
+
+haul_verdict haul_update_read_verdict(const haul_store *store, const double *norms) {
+    int64_t count = store->chunk->buffer_count, first = 0;
+    while (first < count && isfinite(norms[first])) {
+        first++;
     }
-    out->gradient_norm = sqrt(sum);
-    out->finite = isfinite(sum);
-    double scale = options->clip > 0 ? options->clip / (out->gradient_norm + 1e-6) : 1;
-    haul_step_scalars *scalars = store->scalars.data;
-    *scalars = (haul_step_scalars){.learning_rate = learning_rate,
-                                   .gradient_scale = scale < 1 ? scale : 1,
-                                   .bias_correction1 = 1 - pow(options->beta1, (double)update),
-                                   .bias_correction2 = 1 - pow(options->beta2, (double)update),
-                                   .skip = !out->finite || stream->status != HAUL_OK};
+    return (haul_verdict){.gradient_norm = norms[count],
+                          .finite = isfinite(norms[count]),
+                          .first_not_finite = first < count ? first : -1};
 }
 
 static void launch_adam(const haul_store *store, const haul_store_buffer *buffer, bool decay,

@@ -23,12 +23,14 @@ typedef struct haul_verdict {
     int64_t first_not_finite; /* buffer, or -1 */
 } haul_verdict;
 
-/* Norms of all gradients, and from them the step's scalars: clip coefficient clip / (norm + 1e-6)
- * when below 1 (as Megatron-LM), skip when a gradient is not finite. `update` counts committed
- * updates from 1, for adam's bias corrections. */
+/* Launches the norms of all gradients, and from them the step's scalars: clip coefficient
+ * clip / (norm + 1e-6) when below 1 (as Megatron-LM), skip when a gradient is not finite. `update`
+ * counts committed updates from 1, for adam's bias corrections. */
 void haul_update_verdict(haul_store *store, const haul_update_options *options,
-                         double learning_rate, int64_t update, haul_stream *stream,
-                         haul_verdict *out);
+                         double learning_rate, int64_t update, haul_stream *stream);
+
+/* The verdict as a copy of store->norms tells it. */
+haul_verdict haul_update_read_verdict(const haul_store *store, const double *norms);
 
 /* Launches the optimizer on every buffer and packs the new values. */
 void haul_update_commit(haul_store *store, const haul_update_options *options, haul_stream *stream);

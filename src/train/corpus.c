@@ -5,11 +5,14 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "config/validate.h"
+#include "data/text_tail.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const double HOLDOUT = 0.05;
+
+enum { CACHE_RULE = 2 }; /* how sets are made from texts: it changed once */
 
 void haul_corpus_close(haul_corpus *corpus) {
     haul_dataset_close(corpus->training);
@@ -18,24 +21,18 @@ void haul_corpus_close(haul_corpus *corpus) {
     *corpus = (haul_corpus){0};
 }
 
-static const char *tokenizer_type(const haul_config *config) {
-    switch (config->tokenizer_type) {
-    case HAUL_TOKENIZER_BYTES:
-        return "ByteTokenizer";
-    case HAUL_TOKENIZER_NULL:
-        return "NullTokenizer";
-    case HAUL_TOKENIZER_HUGGING_FACE:
-        return "HuggingFaceTokenizer";
-    default:
-        if (config->tokenizer_model != NULL) {
-            return "HuggingFaceTokenizer";
-        }
-        return config->text != NULL || config->vocab_size == 0 ? "ByteTokenizer" : NULL;
+const char *haul_corpus_tokenizer_type(const haul_config *config) {
+    if (config->tokenizer_type != HAUL_TOKENIZER_AUTO) {
+        return haul_config_choice(config, "tokenizer-type");
     }
+    return config->tokenizer_model != NULL ? "HuggingFaceTokenizer" : NULL;
 }
 
 haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out) {
-    const char *type = tokenizer_type(config);
+    const char *type = haul_corpus_tokenizer_type(config);
+    if (type == NULL && (config->text != NULL || config->vocab_size == 0)) {
+        type = "ByteTokenizer";
+    }
     *out = NULL;
     if (config->mock_data && config->vocab_size == 0) {
         return haul_fail(HAUL_ERROR_CONFIG, "--vocab-size is missing, which --mock-data needs");
@@ -101,8 +98,8 @@ static haul_status cache_prefix(const haul_config *config, const haul_tokenizer 
     haul_file_map map;
     HAUL_TRY(haul_file_map_open(config->text, &map));
     struct {
-        uint64_t text, tokenizer, seed, separator;
-    } key = {haul_hash_64(map.data, map.bytes), haul_tokenizer_fingerprint(tokenizer),
+        uint64_t rule, text, tokenizer, seed, separator;
+    } key = {CACHE_RULE, haul_hash_64(map.data, map.bytes), haul_tokenizer_fingerprint(tokenizer),
              (uint64_t)config->seed,
              separator == NULL ? 0 : haul_hash_64(separator, (int64_t)strlen(separator)) | 1};
     haul_file_map_close(&map);
@@ -117,7 +114,7 @@ static haul_status set_path(haul_config *config, const char *flag, const char *p
     HAUL_TRY(haul_build_prefix(prefix, "text", held_out, path, sizeof path));
     snprintf(index, sizeof index, "%s.idx", path);
     if (held_out && !haul_file_exists(index)) {
-        return HAUL_OK; /* too few documents to hold one out */
+        return HAUL_OK; /* nothing was held out */
     }
     const char *value = path;
     return haul_config_set(config, flag, &value, 1, HAUL_SOURCE_COMMAND_LINE);
@@ -125,34 +122,34 @@ static haul_status set_path(haul_config *config, const char *flag, const char *p
 
 haul_status haul_corpus_prepare_text(haul_config *config, const haul_tokenizer *tokenizer,
                                      const char *cache, haul_build_progress *progress,
-                                     void *context, bool *built) {
-    const char *separator;
+                                     void *context, haul_corpus_text *out) {
     char prefix[1024], main_path[1100], index[1200];
-    HAUL_TRY(haul_corpus_separator(config, config->text, &separator));
-    HAUL_TRY(cache_prefix(config, tokenizer, cache, separator, prefix, sizeof prefix));
+    haul_text_tail tail;
+    haul_build_options options = {.input = {.files = &config->text, .file_count = 1},
+                                  .tokenizer = tokenizer,
+                                  .append_eod = true,
+                                  .workers = haul_parallel_cores(),
+                                  .holdout = HOLDOUT,
+                                  .seed = (uint64_t)config->seed,
+                                  .progress = progress,
+                                  .progress_context = context};
+    HAUL_TRY(haul_corpus_separator(config, config->text, &options.input.separator));
+    HAUL_TRY(haul_text_find_tail(&options.input, HOLDOUT, &tail));
+    HAUL_TRY(
+        cache_prefix(config, tokenizer, cache, options.input.separator, prefix, sizeof prefix));
     HAUL_TRY(haul_build_prefix(prefix, "text", false, main_path, sizeof main_path));
     snprintf(index, sizeof index, "%s.idx", main_path);
     bool present = haul_file_exists(index);
     if (!present) {
-        HAUL_TRY(haul_directory_create(cache));
-        haul_build_options options = {
-            .input = {.files = &config->text, .file_count = 1, .separator = separator},
-            .output_prefix = prefix,
-            .tokenizer = tokenizer,
-            .append_eod = true,
-            .workers = haul_parallel_cores(),
-            .holdout = separator != NULL ? HOLDOUT : 0,
-            .seed = (uint64_t)config->seed,
-            .progress = progress,
-            .progress_context = context};
         haul_build_result result;
+        options.output_prefix = prefix;
+        HAUL_TRY(haul_directory_create(cache));
         HAUL_TRY(haul_build(&options, &result));
     }
-    if (built != NULL) {
-        *built = !present;
-    }
     HAUL_TRY(set_path(config, "data-path", prefix, false));
-    return set_path(config, "valid-data-path", prefix, true);
+    HAUL_TRY(set_path(config, "valid-data-path", prefix, true));
+    *out = (haul_corpus_text){.built = !present, .tail_bytes = tail.bytes};
+    return HAUL_OK;
 }
 
 haul_status haul_corpus_open(const haul_config *config, haul_corpus *corpus) {

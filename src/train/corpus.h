@@ -15,6 +15,10 @@ typedef struct haul_corpus {
 
 void haul_corpus_close(haul_corpus *corpus);
 
+/* The type of tokenizer that the settings name, HuggingFaceTokenizer where they give a model alone;
+ * NULL when they say nothing. */
+const char *haul_corpus_tokenizer_type(const haul_config *config);
+
 /* Opens the tokenizer that the settings mean: the named type; HuggingFaceTokenizer with
  * --tokenizer-model; bytes for --text; else none. Sets config->vocab_size when that is open. */
 haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out);
@@ -23,12 +27,17 @@ haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out
  * be used elsewhere. Does nothing without one. */
 haul_status haul_corpus_copy_tokenizer(const haul_config *config, const char *directory);
 
+typedef struct haul_corpus_text {
+    bool built;         /* false: it was there */
+    int64_t tail_bytes; /* of the end of a text with few documents, held out; else 0 */
+} haul_corpus_text;
+
 /* With --text: makes its data set below `cache`, unless it is there, named by a hash of all that it
  * depends on, and points --data-path and --valid-data-path at it; one document in twenty is held
- * out. `built` may be NULL; it is told whether the set was there. */
+ * out, or the last twentieth of a text that has fewer. */
 haul_status haul_corpus_prepare_text(haul_config *config, const haul_tokenizer *tokenizer,
                                      const char *cache, haul_build_progress *progress,
-                                     void *context, bool *built);
+                                     void *context, haul_corpus_text *out);
 
 /* Opens the data of a finalized config. */
 haul_status haul_corpus_open(const haul_config *config, haul_corpus *corpus);

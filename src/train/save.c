@@ -120,7 +120,7 @@ haul_status haul_train_start(haul_train *train, haul_checkpoint *checkpoint) {
     } else if (config->load != NULL && haul_state_is_hugging_face(config->load)) {
         HAUL_TRY(haul_state_import(store, config, config->load));
     } else {
-        haul_store_initialize(store, (uint64_t)config->seed);
+        HAUL_TRY(haul_store_initialize(store, (uint64_t)config->seed));
     }
     return haul_executor_pack(&train->session->trainer);
 }

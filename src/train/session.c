@@ -31,7 +31,7 @@ static haul_status compile(haul_session *session, bool training, int micro_batch
     haul_status status =
         haul_program_compile(&session->chunk, &session->store, &schedule, options, program);
     haul_schedule_deinit(&schedule);
-    return status;
+    return status == HAUL_OK ? haul_program_check(program) : status;
 }
 
 static haul_update_options update_options(const haul_config *config) {
@@ -131,7 +131,7 @@ haul_status haul_session_allocate(haul_session *session) {
         status = haul_executor_allocate(first);
     }
     if (status == HAUL_OK && train) {
-        haul_executor_share(&session->evaluator, first);
+        status = haul_executor_share(&session->evaluator, first);
     }
     return status == HAUL_ERROR_MEMORY ? explain_memory(session) : status;
 }

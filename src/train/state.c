@@ -25,32 +25,63 @@ static void forms_of(const haul_store_buffer *buffer, form forms[FORMS]) {
     forms[3] = (form){"optimizer.exp_avg_sq.", &buffer->moments[1]};
 }
 
-static haul_checkpoint_tensor tensor_of(const char *name, const haul_tensor *view) {
-    haul_checkpoint_tensor tensor = {
-        .name = name, .dtype = view->dtype, .ndim = view->ndim, .data = view->data};
+static haul_checkpoint_tensor tensor_of(const char *name, const haul_tensor *view,
+                                        const haul_checkpoint_memory *memory) {
+    haul_checkpoint_tensor tensor = {.name = name,
+                                     .dtype = view->dtype,
+                                     .ndim = view->ndim,
+                                     .data = view->data,
+                                     .memory = memory};
     memcpy(tensor.shape, view->shape, sizeof tensor.shape);
     return tensor;
+}
+
+static haul_status copy_bytes(void *context, void *to, const void *from, int64_t bytes) {
+    haul_stream_copy(context, to, from, bytes);
+    return haul_stream_wait(context);
+}
+
+static haul_status reach_memory(haul_state_list *list, haul_device *device) {
+    if (haul_device_in_host_memory(device)) {
+        return HAUL_OK;
+    }
+    list->stream = haul_calloc(1, sizeof *list->stream);
+    list->memory = haul_calloc(1, sizeof *list->memory);
+    if (list->stream == NULL || list->memory == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    list->stream->device = device;
+    *list->memory = (haul_checkpoint_memory){.copy = copy_bytes, .context = list->stream};
+    return HAUL_OK;
+}
+
+static void list_views(haul_state_list *list, const haul_store *store, int64_t b,
+                       const form *from) {
+    const haul_buffer_plan *plan = &store->chunk->buffers[b];
+    for (int v = 0; v < plan->view_count && haul_tensor_present(from->tensor); v++) {
+        char *name = list->names + list->count * NAME_BYTES;
+        haul_tensor view = haul_store_view(store, b, v, from->tensor);
+        snprintf(name, NAME_BYTES, "%s%s", from->prefix, plan->views[v].name);
+        list->tensors[list->count++] = tensor_of(name, &view, list->memory);
+    }
 }
 
 haul_status haul_state_list_init(const haul_store *store, haul_state_list *out) {
     int64_t most = store->chunk->buffer_count * HAUL_BUFFER_VIEWS * FORMS;
     haul_state_list list = {.tensors = haul_calloc(most, sizeof *list.tensors),
                             .names = haul_calloc(most, NAME_BYTES)};
-    if (list.tensors == NULL || list.names == NULL) {
+    haul_status status = list.tensors != NULL && list.names != NULL
+                             ? reach_memory(&list, store->device)
+                             : HAUL_ERROR_MEMORY;
+    if (status != HAUL_OK) {
         haul_state_list_deinit(&list);
-        return HAUL_ERROR_MEMORY;
+        return status;
     }
     for (int64_t b = 0; b < store->chunk->buffer_count; b++) {
-        const haul_buffer_plan *plan = &store->chunk->buffers[b];
         form forms[FORMS];
         forms_of(&store->buffers[b], forms);
         for (int f = 0; f < FORMS; f++) {
-            for (int v = 0; v < plan->view_count && haul_tensor_present(forms[f].tensor); v++) {
-                char *name = list.names + list.count * NAME_BYTES;
-                haul_tensor view = haul_store_view(store, b, v, forms[f].tensor);
-                snprintf(name, NAME_BYTES, "%s%s", forms[f].prefix, plan->views[v].name);
-                list.tensors[list.count++] = tensor_of(name, &view);
-            }
+            list_views(&list, store, b, &forms[f]);
         }
     }
     *out = list;
@@ -60,6 +91,8 @@ haul_status haul_state_list_init(const haul_store *store, haul_state_list *out) 
 void haul_state_list_deinit(haul_state_list *list) {
     free(list->tensors);
     free(list->names);
+    free(list->memory);
+    free(list->stream);
     *list = (haul_state_list){0};
 }
 
@@ -81,30 +114,26 @@ static haul_tensor part_in_file(const haul_config *config, const haul_buffer_pla
 }
 
 bool haul_state_is_hugging_face(const char *directory) {
-    char single[1100], sharded[1100];
-    snprintf(single, sizeof single, "%s/model.safetensors", directory);
-    snprintf(sharded, sizeof sharded, "%s/model.safetensors.index.json", directory);
-    return haul_file_exists(single) || haul_file_exists(sharded);
+    return haul_config_is_huggingface(directory);
 }
 
 static haul_status import_view(haul_store *store, const haul_config *config,
                                const haul_huggingface *model, int64_t b, int v) {
     const haul_buffer_plan *plan = &store->chunk->buffers[b];
-    haul_store_buffer *buffer = &store->buffers[b];
-    haul_tensor view = haul_store_view(store, b, v, &buffer->value);
-    int64_t first =
-        ((char *)view.data - (char *)buffer->value.data) / haul_dtype_size(buffer->value.dtype);
+    const haul_tensor *value = &store->buffers[b].value;
+    haul_tensor view = haul_store_view(store, b, v, value);
+    int64_t first = ((char *)view.data - (char *)value->data) / haul_dtype_size(value->dtype);
+    int64_t count = haul_tensor_count(&view); /* with rows of padding, which stay 0 */
     haul_tensor part = part_in_file(config, plan, &view);
-    int64_t count = haul_tensor_count(&part);
     part.dtype = HAUL_F64;
     part.data = haul_calloc(count, sizeof(double));
     if (part.data == NULL) {
         return HAUL_ERROR_MEMORY;
     }
-    haul_checkpoint_tensor target = tensor_of(plan->views[v].name, &part);
+    haul_checkpoint_tensor target = tensor_of(plan->views[v].name, &part, NULL);
     haul_status status = haul_huggingface_read(model, plan->transposed, &target);
-    for (int64_t i = 0; i < haul_tensor_count(&view) && status == HAUL_OK; i++) {
-        haul_store_set(buffer, first + i, i < count ? ((double *)part.data)[i] : 0);
+    if (status == HAUL_OK) {
+        status = haul_store_write(store, b, first, count, part.data);
     }
     free(part.data);
     return status;
@@ -131,50 +160,82 @@ static void transpose(const char *from, char *to, int64_t rows, int64_t columns,
     }
 }
 
-/* A view as its file wants it: a matrix of GPT-2 is written from a transposed copy, which *copy
- * then owns. */
+/* Turns *view, which may lie on the device, into a transposed copy that *copy owns. */
+static haul_status transpose_view(haul_device *device, haul_tensor *view, void **copy) {
+    int64_t bytes = haul_tensor_bytes(view);
+    haul_stream stream = {.device = device};
+    void *plain = haul_calloc(bytes, 1);
+    *copy = haul_calloc(bytes, 1);
+    haul_status status = HAUL_ERROR_MEMORY;
+    if (plain != NULL && *copy != NULL) {
+        haul_stream_copy(&stream, plain, view->data, bytes);
+        status = haul_stream_wait(&stream);
+    }
+    if (status == HAUL_OK) {
+        transpose(plain, *copy, view->shape[0], view->shape[1], haul_dtype_size(view->dtype));
+        *view = haul_tensor_2d(*copy, view->dtype, view->shape[1], view->shape[0]);
+    }
+    free(plain);
+    return status;
+}
+
+/* What a file of weights is written from. */
+typedef struct export_list {
+    haul_state_list memory; /* empty but for the way to the device's memory */
+    haul_checkpoint_tensor *tensors;
+    void **copies; /* of matrices that GPT-2 has transposed */
+    int64_t count;
+} export_list;
+
 static haul_status export_view(const haul_store *store, const haul_config *config, int64_t b, int v,
-                               haul_checkpoint_tensor *out, void **copy) {
+                               export_list *list) {
     const haul_buffer_plan *plan = &store->chunk->buffers[b];
     haul_tensor view = haul_store_view(store, b, v, &store->buffers[b].value);
+    const haul_checkpoint_memory *memory = list->memory.memory;
     view = part_in_file(config, plan, &view);
-    *copy = NULL;
     if (plan->transposed && view.ndim == 2) {
-        *copy = haul_calloc(haul_tensor_bytes(&view), 1);
-        if (*copy == NULL) {
-            return HAUL_ERROR_MEMORY;
-        }
-        transpose(view.data, *copy, view.shape[0], view.shape[1], haul_dtype_size(view.dtype));
-        view = haul_tensor_2d(*copy, view.dtype, view.shape[1], view.shape[0]);
+        HAUL_TRY(transpose_view(store->device, &view, &list->copies[list->count]));
+        memory = NULL;
     }
-    *out = tensor_of(plan->views[v].name, &view);
+    list->tensors[list->count++] = tensor_of(plan->views[v].name, &view, memory);
+    return HAUL_OK;
+}
+
+static haul_status list_exports(const haul_store *store, const haul_config *config,
+                                export_list *list) {
+    int64_t most = store->chunk->buffer_count * HAUL_BUFFER_VIEWS;
+    list->tensors = haul_calloc(most, sizeof *list->tensors);
+    list->copies = haul_calloc(most, sizeof *list->copies);
+    if (list->tensors == NULL || list->copies == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    HAUL_TRY(reach_memory(&list->memory, store->device));
+    for (int64_t b = 0; b < store->chunk->buffer_count; b++) {
+        for (int v = 0; v < store->chunk->buffers[b].view_count; v++) {
+            HAUL_TRY(export_view(store, config, b, v, list));
+        }
+    }
     return HAUL_OK;
 }
 
 haul_status haul_state_export(const haul_store *store, const haul_config *config,
                               const char *directory) {
-    int64_t most = store->chunk->buffer_count * HAUL_BUFFER_VIEWS, count = 0;
-    haul_checkpoint_tensor *tensors = haul_calloc(most, sizeof *tensors);
-    void **copies = haul_calloc(most, sizeof *copies);
+    export_list list = {0};
     haul_string json = {0};
-    haul_status status = tensors != NULL && copies != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
-    for (int64_t b = 0; b < store->chunk->buffer_count; b++) {
-        for (int v = 0; v < store->chunk->buffers[b].view_count && status == HAUL_OK; v++) {
-            status = export_view(store, config, b, v, &tensors[count], &copies[count]);
-            count++;
-        }
-    }
+    haul_status status = list_exports(store, config, &list);
     if (status == HAUL_OK) {
         status = haul_config_to_huggingface(config, &json);
     }
     if (status == HAUL_OK) {
-        status = haul_huggingface_write(directory, tensors, count, 0, json.data);
+        status = haul_huggingface_write(directory, list.tensors, list.count, 0, json.data);
     }
-    for (int64_t i = 0; i < count && copies != NULL; i++) {
-        free(copies[i]);
+    int64_t most = store->chunk->buffer_count * HAUL_BUFFER_VIEWS;
+    for (int64_t i = 0; i < most && list.copies != NULL; i++) {
+        free(list.copies[i]);
     }
     haul_string_deinit(&json);
-    free(copies);
-    free(tensors);
+    haul_state_list_deinit(&list.memory);
+    free(list.copies);
+    free(list.tensors);
     return status;
 }

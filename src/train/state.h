@@ -11,12 +11,14 @@
 typedef struct haul_state_list {
     haul_checkpoint_tensor *tensors; /* views into the store */
     int64_t count;
-    char *names; /* owned text of all names */
+    char *names;                    /* owned text of all names */
+    haul_stream *stream;            /* for copies from and to a device's memory */
+    haul_checkpoint_memory *memory; /* NULL: the host's own */
 } haul_state_list;
 
 /* Every view of every parameter under its Hugging Face name, and, of a store that trains, its low
- * half
- * ("optimizer.low.NAME") and moments ("optimizer.exp_avg.NAME", "optimizer.exp_avg_sq.NAME"). */
+ * half ("optimizer.low.NAME") and moments ("optimizer.exp_avg.NAME", "optimizer.exp_avg_sq.NAME").
+ */
 haul_status haul_state_list_init(const haul_store *store, haul_state_list *out);
 void haul_state_list_deinit(haul_state_list *list);
 

@@ -30,12 +30,12 @@ static inline unsigned char fixture_byte(int64_t iteration, int tensor, int64_t 
 
 static inline void fixture_init(fixture *run, int64_t iteration) {
     static const haul_checkpoint_tensor shapes[FIXTURE_TENSORS] = {
-        {"embedding.word.weight", HAUL_BF16, 2, {16, 5}, NULL},
-        {"layers.0.norm.weight", HAUL_F32, 1, {5}, NULL},
-        {"layers.0.norm.weight/exp_avg", HAUL_F32, 4, {2, 3, 1, 5}, NULL},
-        {"counters", HAUL_I64, 0, {0}, NULL},
-        {"mask", HAUL_U8, 1, {3}, NULL},
-        {"empty", HAUL_F32, 2, {0, 4}, NULL},
+        {"embedding.word.weight", HAUL_BF16, 2, {16, 5}, NULL, NULL},
+        {"layers.0.norm.weight", HAUL_F32, 1, {5}, NULL, NULL},
+        {"layers.0.norm.weight/exp_avg", HAUL_F32, 4, {2, 3, 1, 5}, NULL, NULL},
+        {"counters", HAUL_I64, 0, {0}, NULL, NULL},
+        {"mask", HAUL_U8, 1, {3}, NULL, NULL},
+        {"empty", HAUL_F32, 2, {0, 4}, NULL, NULL},
     };
     memcpy(run->tensors, shapes, sizeof shapes);
     for (int t = 0; t < FIXTURE_TENSORS; t++) {

@@ -66,12 +66,12 @@ static void test_transposes_more_than_a_tile(void **state) {
     for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
         values[i] = (float)i;
     }
-    haul_checkpoint_tensor tensor = {"w", HAUL_F32, 2, {ROWS, COLUMNS}, values};
+    haul_checkpoint_tensor tensor = {"w", HAUL_F32, 2, {ROWS, COLUMNS}, values, NULL};
     fixture_directory(directory, "tile");
     assert_ok(haul_huggingface_write(directory, &tensor, 1, 0, "{}"));
     haul_huggingface *model = NULL;
     assert_ok(haul_huggingface_open(directory, &model));
-    haul_checkpoint_tensor target = {"w", HAUL_F32, 2, {COLUMNS, ROWS}, turned};
+    haul_checkpoint_tensor target = {"w", HAUL_F32, 2, {COLUMNS, ROWS}, turned, NULL};
     assert_ok(haul_huggingface_read(model, true, &target));
     for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
         assert_true(turned[i % COLUMNS * ROWS + i / COLUMNS] == values[i]);
@@ -113,8 +113,8 @@ static void test_mismatches_name_the_tensor(void **state) {
     (void)state;
     haul_huggingface *model = NULL;
     float data[4];
-    haul_checkpoint_tensor absent = {"model.nothing", HAUL_F32, 1, {3}, data};
-    haul_checkpoint_tensor other = {"model.norm.weight", HAUL_F32, 2, {16, 2}, data};
+    haul_checkpoint_tensor absent = {"model.nothing", HAUL_F32, 1, {3}, data, NULL};
+    haul_checkpoint_tensor other = {"model.norm.weight", HAUL_F32, 2, {16, 2}, data, NULL};
     assert_ok(haul_huggingface_open(HAUL_TEST_DIR "/checkpoint/golden/llama", &model));
     haul_test_assert_fails(haul_huggingface_read(model, false, &absent), HAUL_ERROR_DATA,
                            "has no tensor model.nothing (f32 [3])");
@@ -135,7 +135,7 @@ static void test_integers_are_no_weights(void **state) {
     assert_ok(haul_huggingface_write(directory, run.tensors, FIXTURE_TENSORS, 0, "{}"));
     haul_huggingface *model = NULL;
     assert_ok(haul_huggingface_open(directory, &model));
-    haul_checkpoint_tensor mask = {"mask", HAUL_F32, 1, {3}, data};
+    haul_checkpoint_tensor mask = {"mask", HAUL_F32, 1, {3}, data, NULL};
     haul_test_assert_fails(haul_huggingface_read(model, false, &mask), HAUL_ERROR_DATA,
                            "mask is u8 [3], must be f64, f32, bf16 or f16");
     haul_huggingface_close(model);

@@ -146,7 +146,7 @@ static void test_many_tensors(void **state) {
     char *names = haul_calloc(COUNT, NAME);
     for (int64_t i = 0; i < COUNT; i++) {
         snprintf(names + i * NAME, NAME, "layers.%lld.weight", (long long)(i * 7919 % COUNT));
-        tensors[i] = (haul_checkpoint_tensor){names + i * NAME, HAUL_F32, 1, {1}, &value};
+        tensors[i] = (haul_checkpoint_tensor){names + i * NAME, HAUL_F32, 1, {1}, &value, NULL};
     }
     fixture_directory(path, "many.safetensors");
     assert_ok(write_all(path, tensors, COUNT, &hash));

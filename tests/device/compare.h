@@ -14,6 +14,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The device of the open haul_pair, whose kernels reach what haul_test_allocate gives; NULL: one in
+ * host memory. */
+static haul_device *haul_test_device;
+
+/* Zeroed; for the args of the device under test. */
+static inline void *haul_test_allocate(int64_t bytes) {
+    void *memory = NULL;
+    if (haul_test_device != NULL) {
+        assert_ok(haul_device_allocate_host(haul_test_device, bytes, &memory));
+    } else {
+        memory = haul_calloc(bytes, 1);
+    }
+    assert_non_null(memory);
+    return memory;
+}
+
+static inline void haul_test_release(void *memory) {
+    if (haul_test_device != NULL) {
+        haul_device_release_host(haul_test_device, memory);
+    } else {
+        free(memory);
+    }
+}
+
 typedef struct haul_twin {
     haul_tensor tested; /* in the dtype of the kernel; for its args */
     haul_tensor ref;    /* in f64 (i32 for indices); for the args on ref */
@@ -27,13 +51,12 @@ static inline haul_twin haul_twin_output(haul_dtype dtype, int64_t rows, int64_t
     int64_t count = rows * haul_max(columns, 1);
     haul_dtype wide = integer ? dtype : HAUL_F64;
     haul_twin twin = {
-        .tested = {haul_calloc(count, (size_t)haul_dtype_size(dtype)),
+        .tested = {haul_test_allocate(count * haul_dtype_size(dtype)),
                    dtype,
                    ndim,
                    {rows, columns}},
         .ref = {haul_calloc(count, (size_t)haul_dtype_size(wide)), wide, ndim, {rows, columns}},
     };
-    assert_non_null(twin.tested.data);
     assert_non_null(twin.ref.data);
     for (int64_t i = 0; i < count && !integer; i++) {
         haul_element_set(twin.tested.data, dtype, i, (double)NAN);
@@ -71,7 +94,7 @@ static inline haul_twin haul_twin_indices(int64_t rows, int64_t limit, uint64_t 
 }
 
 static inline void haul_twin_free(haul_twin *twin) {
-    free(twin->tested.data);
+    haul_test_release(twin->tested.data);
     free(twin->ref.data);
     *twin = (haul_twin){0};
 }
@@ -113,26 +136,26 @@ static inline void haul_twin_assert_close(const haul_twin *twin, double bound, c
     }
 }
 
-/* Launches an op with the scratch that it asks for and a canary behind it; fails the test when the
- * stream fails or the canary died. */
+/* Launches an op, and waits for it, with the scratch that it asks for and a canary behind it; fails
+ * the test when the stream fails or the canary died. */
 static inline void haul_test_launch(haul_stream *stream, haul_op op, const void *args) {
     enum { CANARY = 64 };
     const haul_op_entry *entry = stream->device->backend->entry(stream->device, op);
     int64_t bytes = entry->workspace != NULL ? entry->workspace(stream->device, args) : 0;
-    unsigned char *scratch = aligned_alloc(64, (size_t)haul_round_up(bytes, 64) + CANARY);
-    assert_non_null(scratch);
+    unsigned char *memory = haul_test_allocate(haul_round_up(bytes, 64) + CANARY + 64);
+    unsigned char *scratch = memory + (64 - (uintptr_t)memory % 64);
     memset(scratch, 0xff, (size_t)haul_round_up(bytes, 64) + CANARY);
     stream->scratch = scratch;
     stream->scratch_bytes = bytes;
     haul_launch(stream, op, args);
-    assert_ok(haul_stream_status(stream));
+    assert_ok(haul_stream_wait(stream));
     for (int64_t i = bytes; i < haul_round_up(bytes, 64) + CANARY; i++) {
         if (scratch[i] != 0xff) {
             fail_msg("%s wrote behind its %lld bytes of scratch", haul_op_name(op),
                      (long long)bytes);
         }
     }
-    free(scratch);
+    haul_test_release(memory);
     stream->scratch = NULL;
     stream->scratch_bytes = 0;
 }
@@ -150,11 +173,28 @@ static inline void haul_pair_open(haul_pair *pair, const char *backend, int thre
     assert_ok(haul_device_init(&pair->ref_device, "ref", 1, HAUL_PRODUCT_F32));
     pair->tested.device = &pair->tested_device;
     pair->ref.device = &pair->ref_device;
+    haul_test_device = &pair->tested_device;
 }
 
 static inline void haul_pair_close(haul_pair *pair) {
+    haul_test_device = NULL;
     haul_device_deinit(&pair->tested_device);
     haul_device_deinit(&pair->ref_device);
+}
+
+/* The backend that a test was asked for by its first argument, cpu without one. Ends the test as
+ * skipped where that backend cannot run. */
+static inline const char *haul_test_backend(int argc, char **argv) {
+    enum { SKIPPED = 77 };
+    const char *name = argc > 1 ? argv[1] : "cpu";
+    haul_device device;
+    bool opens = haul_device_init(&device, name, 1, HAUL_PRODUCT_F32) == HAUL_OK;
+    if (!opens || (device.backend->ready != NULL && !device.backend->ready(&device))) {
+        print_message("skipped: %s cannot run here: %s\n", name, haul_error_message());
+        exit(SKIPPED);
+    }
+    haul_device_deinit(&device);
+    return name;
 }
 
 /* The op on both: `tested` and `ref` are its args with the tensors of either side. */

@@ -1,4 +1,5 @@
-/* Attention of the cpu, each instruction set that runs here, against ref. */
+/* ctest: unit cuda */
+/* Attention against ref; on the cpu by each instruction set that runs here. */
 #include "device/compare.h"
 #include "device/cpu/simd/attention_block.h"
 #include "device/cpu/simd/simd.h"
@@ -303,16 +304,24 @@ static void check_case(haul_pair *pair, const attention_case *test, haul_dtype d
     destroy(&all);
 }
 
+static const char *backend; /* under test */
+
+static void check_cases(haul_pair *pair, const char *isa, haul_dtype dtype) {
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        print_message("%s, %s, %s\n", isa, haul_dtype_name(dtype), cases[c].name);
+        check_case(pair, &cases[c], dtype);
+    }
+}
+
 static void check_every_case(haul_dtype dtype) {
     haul_pair pair;
-    haul_pair_open(&pair, "cpu", 2);
-    for (int i = 0; haul_cpu_isa_at(i) != NULL; i++) {
+    haul_pair_open(&pair, backend, 2);
+    if (strcmp(backend, "cpu") != 0) {
+        check_cases(&pair, backend, dtype);
+    }
+    for (int i = 0; strcmp(backend, "cpu") == 0 && haul_cpu_isa_at(i) != NULL; i++) {
         haul_cpu_use_isa(&pair.tested_device, haul_cpu_isa_at(i));
-        for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-            print_message("%s, %s, %s\n", haul_cpu_isa_at(i)->name, haul_dtype_name(dtype),
-                          cases[c].name);
-            check_case(&pair, &cases[c], dtype);
-        }
+        check_cases(&pair, haul_cpu_isa_at(i)->name, dtype);
     }
     haul_pair_close(&pair);
 }
@@ -327,15 +336,14 @@ static void test_bf16(void **state) {
     check_every_case(HAUL_BF16);
 }
 
-static void run_with_threads(const tensors *all, int threads) {
-    haul_device device;
-    assert_ok(haul_device_init(&device, "cpu", threads, HAUL_PRODUCT_F32));
-    haul_stream stream = {.device = &device};
-    haul_attention_args forward = forward_args(all, false);
-    haul_attention_backward_args backward = backward_args(all, false);
-    haul_test_launch(&stream, HAUL_OP_ATTENTION, &forward);
-    haul_test_launch(&stream, HAUL_OP_ATTENTION_BACKWARD, &backward);
-    haul_device_deinit(&device);
+static tensors run_with_threads(const attention_case *test, haul_pair *pair, int threads) {
+    haul_pair_open(pair, backend, threads);
+    tensors all = make(test, HAUL_F32);
+    haul_attention_args forward = forward_args(&all, false);
+    haul_attention_backward_args backward = backward_args(&all, false);
+    haul_test_launch(&pair->tested, HAUL_OP_ATTENTION, &forward);
+    haul_test_launch(&pair->tested, HAUL_OP_ATTENTION_BACKWARD, &backward);
+    return all;
 }
 
 static void assert_same_bits(const haul_twin *a, const haul_twin *b) {
@@ -345,30 +353,31 @@ static void assert_same_bits(const haul_twin *a, const haul_twin *b) {
 static void test_results_do_not_depend_on_threads(void **state) {
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        tensors one = make(&cases[c], HAUL_F32), three = make(&cases[c], HAUL_F32);
-        run_with_threads(&one, 1);
-        run_with_threads(&three, 3);
+        haul_pair first, second;
+        tensors one = run_with_threads(&cases[c], &first, 1);
+        tensors three = run_with_threads(&cases[c], &second, 3);
         assert_same_bits(&one.out, &three.out);
         assert_same_bits(&one.log_sum_exp, &three.log_sum_exp);
         assert_same_bits(&one.d_queries, &three.d_queries);
         assert_same_bits(&one.d_keys, &three.d_keys);
         destroy(&one);
         destroy(&three);
+        haul_pair_close(&second);
+        haul_pair_close(&first);
     }
 }
 
 static void test_refuses_mixed_dtypes(void **state) {
     (void)state;
-    haul_device device;
-    assert_ok(haul_device_init(&device, "cpu", 1, HAUL_PRODUCT_F32));
-    haul_stream stream = {.device = &device};
+    haul_pair pair;
+    haul_pair_open(&pair, backend, 1);
     tensors all = make(&cases[0], HAUL_F32);
     haul_attention_args forward = forward_args(&all, false);
     forward.key.dtype = HAUL_BF16;
-    haul_launch(&stream, HAUL_OP_ATTENTION, &forward);
-    haul_test_assert_fails(haul_stream_status(&stream), HAUL_ERROR_UNAVAILABLE, "attention");
+    haul_launch(&pair.tested, HAUL_OP_ATTENTION, &forward);
+    haul_test_assert_fails(haul_stream_status(&pair.tested), HAUL_ERROR_UNAVAILABLE, "attention");
     destroy(&all);
-    haul_device_deinit(&device);
+    haul_pair_close(&pair);
 }
 
 static void test_exp2(void **state) {
@@ -384,7 +393,8 @@ static void test_exp2(void **state) {
     assert_true(exp2_f32(-INFINITY) == 0.0f && isnan(exp2_f32(NAN)));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    backend = haul_test_backend(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exp2),
         cmocka_unit_test(test_f32),

@@ -380,6 +380,7 @@ static const struct {
     [HAUL_OP_GELU_BACKWARD] = {.none = "a backward: see gelu"},
     [HAUL_OP_LOSS] = {check_loss},
     [HAUL_OP_SQUARED_NORM] = {.none = "applies to gradients only"},
+    [HAUL_OP_VERDICT] = {.none = "the end of a step"},
     [HAUL_OP_ADAM] = {.none = "an optimizer"},
     [HAUL_OP_SGD] = {.none = "an optimizer"},
 };

@@ -41,7 +41,7 @@ static double *values_of(writing *w, const char *name) {
 /* What comes after position p is script[p]; eod behind its end. */
 static void script(writing *w, const char *text, int64_t bytes) {
     haul_store *store = &w->session.store;
-    haul_store_initialize(store, 1);
+    assert_ok(haul_store_initialize(store, 1));
     for (int64_t b = 0; b < store->chunk->buffer_count; b++) {
         haul_tensor *value = &store->buffers[b].value;
         if (store->chunk->buffers[b].init == HAUL_INIT_NORMAL) {

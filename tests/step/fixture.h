@@ -100,7 +100,7 @@ static inline void fixture_compile(fixture *f, fixture_options options) {
     assert_ok(haul_executor_plan(&f->program, &f->store, update, &f->executor));
     assert_ok(haul_store_allocate(&f->store));
     assert_ok(haul_executor_allocate(&f->executor));
-    haul_store_initialize(&f->store, 1234);
+    assert_ok(haul_store_initialize(&f->store, 1234));
     assert_ok(haul_executor_pack(&f->executor));
     f->learning_rate = 0.01;
 }

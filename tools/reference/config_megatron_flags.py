@@ -1,9 +1,10 @@
-"""Writes src/config/megatron_flags.c: the name of every flag of Megatron-LM.
+"""Writes src/config/megatron_flags.c: name and values of every flag of Megatron-LM.
 
     config_megatron_flags.py ARGS.tsv > src/config/megatron_flags.c
 
-ARGS.tsv has one argument a row; its column "options" holds the spellings as --a/--b, as the
-parser that Megatron-LM's add_megatron_arguments() builds lists them.
+ARGS.tsv has one argument a row, as the parser that Megatron-LM's add_megatron_arguments() builds
+lists them: its column "options" holds the spellings as --a/--b, "type" the type or the class of
+the argparse action, "nargs" argparse's number of values.
 """
 
 import csv
@@ -16,6 +17,14 @@ HEADER = """/* The flags of Megatron-LM, sorted, some to a line. Made by
 const char *const haul_megatron_flag_lines[] = {
 """
 WIDTH = 94
+SWITCHES = ("StoreTrue", "StoreFalse", "BooleanOptional")
+
+
+def mark(row):
+    """What stands behind a name: nothing for a switch, = for a value, =+ for several."""
+    if row["type"] in SWITCHES or (row["type"] == "bool" and "--no-" in row["options"]):
+        return ""
+    return "=+" if row["nargs"] else "="
 
 
 def names(path):
@@ -23,7 +32,7 @@ def names(path):
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             for option in row["options"].split("/"):
                 if option.startswith("--") and option != "--help":
-                    yield option[2:].replace("_", "-")
+                    yield option[2:].replace("_", "-") + mark(row)
 
 
 def lines(words):

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "device/cpu/matmul.h"
+#include "device/host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,14 +138,16 @@ static void cpu_release(haul_device *device, void *memory, int64_t bytes) {
     }
 }
 
-static const haul_op_entry product_entries[HAUL_OPS] = {
+/* Ops that are the same for each instruction set. */
+static const haul_op_entry common_entries[HAUL_OPS] = {
     [HAUL_OP_MATMUL] = {haul_cpu_matmul_launch, haul_cpu_matmul_workspace},
     [HAUL_OP_PACK] = {haul_cpu_pack_launch, haul_cpu_pack_workspace},
+    [HAUL_OP_VERDICT] = {haul_host_verdict, NULL},
 };
 
 static const haul_op_entry *cpu_entry(const haul_device *device, haul_op op) {
     const haul_cpu_state *state = device->state;
-    return product_entries[op].launch != NULL ? &product_entries[op] : &state->isa->entries[op];
+    return common_entries[op].launch != NULL ? &common_entries[op] : &state->isa->entries[op];
 }
 
 static void cpu_describe(const haul_device *device, char *text, int64_t capacity) {

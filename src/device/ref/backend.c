@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/philox.h"
+#include "device/host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static const haul_op_entry entries[HAUL_OPS] = {
     [HAUL_OP_GELU_BACKWARD] = {.launch = haul_ref_gelu_backward},
     [HAUL_OP_LOSS] = {.launch = haul_ref_loss},
     [HAUL_OP_SQUARED_NORM] = {.launch = haul_ref_squared_norm},
+    [HAUL_OP_VERDICT] = {.launch = haul_host_verdict},
     [HAUL_OP_ADAM] = {.launch = haul_ref_adam},
     [HAUL_OP_SGD] = {.launch = haul_ref_sgd},
 };
