@@ -3,7 +3,7 @@ SHELL := /bin/bash
 BUILD := build
 PREFIX ?= /usr/local
 
-.PHONY: all test quickstart install sanitize format check clean help
+.PHONY: all cuda test quickstart install sanitize format check clean help
 
 all: $(BUILD)/build.ninja ## build build/haul (the default)
 	cmake --build $(BUILD) --target haul
@@ -12,6 +12,10 @@ all: $(BUILD)/build.ninja ## build build/haul (the default)
 $(BUILD)/build.ninja:
 	scripts/setup
 	cmake -S . -B $(BUILD) -G Ninja
+
+cuda: $(BUILD)/build.ninja ## build the plugin for NVIDIA GPUs (--device cuda) too; needs nvcc
+	cmake -S . -B $(BUILD) -DHAUL_WITH_CUDA=ON
+	cmake --build $(BUILD) --target haul haul_cuda
 
 test: ## install what is missing, build, run the tests and checks
 	scripts/setup test

@@ -178,6 +178,17 @@ static haul_status fail_missing(const haul_checkpoint *checkpoint,
     return HAUL_ERROR_CONFIG;
 }
 
+/* Parameters are f64 with --device ref, bf16 with --bf16, else f32. */
+static void hint_dtype(const haul_checkpoint *checkpoint, haul_dtype is, haul_dtype must_be) {
+    if (is == HAUL_F64 || must_be == HAUL_F64) {
+        haul_hint("%s --device ref; the settings are in %s/config.json",
+                  is == HAUL_F64 ? "add" : "leave out", checkpoint->path);
+    } else {
+        haul_hint("%s --bf16; the settings are in %s/config.json",
+                  is == HAUL_BF16 ? "add" : "leave out", checkpoint->path);
+    }
+}
+
 static haul_status check_same(const haul_checkpoint *checkpoint,
                               const haul_checkpoint_tensor *wanted,
                               const haul_checkpoint_tensor *found) {
@@ -190,7 +201,11 @@ static haul_status check_same(const haul_checkpoint *checkpoint,
     haul_shape_print(wanted->dtype, wanted->ndim, wanted->shape, must_be);
     haul_fail(HAUL_ERROR_CONFIG, "%s: tensor %s is %s, must be %s", checkpoint->path, wanted->name,
               is, must_be);
-    haul_hint("use the model and optimizer settings of %s/config.json", checkpoint->path);
+    if (haul_shape_equal(wanted->ndim, wanted->shape, found->ndim, found->shape)) {
+        hint_dtype(checkpoint, found->dtype, wanted->dtype);
+    } else {
+        haul_hint("use the model and optimizer settings of %s/config.json", checkpoint->path);
+    }
     return HAUL_ERROR_CONFIG;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "base/process.h"
+#include "config/megatron_flops.h"
 #include "config/validate.h"
 
 #include <stdio.h>
@@ -55,6 +56,9 @@ haul_status haul_train_dry_run(const haul_train_command *command) {
     flops /= (double)(config->micro_batch_size * config->seq_length);
     printf("operations: %.4g GFLOP a token by the model's formula, %.4g as launched\n",
            haul_model_flops_per_token(config) / 1e9, flops / 1e9);
+    printf("Megatron's count: %.4g GFLOP a token, %.4g in releases of 2024 and before\n",
+           haul_megatron_flops_per_token(config, false) / 1e9,
+           haul_megatron_flops_per_token(config, true) / 1e9);
     printf("passes: %lld a step\n", (long long)program->pass_count);
     printf("memory: %s needed, %s available: %s\n", haul_format_bytes(session->memory.bytes).text,
            haul_format_bytes(available).text,

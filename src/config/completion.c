@@ -56,7 +56,7 @@ static void append_commands(haul_string *out) {
     }
 }
 
-/* `    --device) offered="auto cpu" ;;` for each flag with a fixed set of values. */
+/* `    --device) offered="cpu cuda" ;;` for each flag with a fixed set of values. */
 static void append_values(haul_string *out) {
     haul_string_append_text(out, "    --preset) offered=\"");
     for (int64_t i = 0; haul_preset_at(i) != NULL; i++) {

@@ -63,8 +63,9 @@ typedef enum haul_recompute_granularity {
 } haul_recompute_granularity;
 
 typedef enum haul_device_kind {
-    HAUL_DEVICE_AUTO,
     HAUL_DEVICE_CPU,
+    HAUL_DEVICE_CUDA,
+    HAUL_DEVICE_AUTO, /* cuda where it can run, else cpu */
     HAUL_DEVICE_REF,
     HAUL_DEVICE_META
 } haul_device_kind;

@@ -57,7 +57,7 @@ static const haul_flag_kind tokenizer = {
 static const haul_flag_kind granularity = {.type = HAUL_FLAG_CHOICE,
                                            .choices = {"none", "full", "selective"}};
 static const haul_flag_kind device = {.type = HAUL_FLAG_CHOICE,
-                                      .choices = {"auto", "cpu", "ref", "meta"}};
+                                      .choices = {"cpu", "cuda", "auto", "ref", "meta"}};
 static const haul_flag_kind product_dtype = {.type = HAUL_FLAG_CHOICE,
                                              .choices = {"auto", "bf16", "f32"}};
 static const haul_flag_kind separator = {.type = HAUL_FLAG_CHOICE,
@@ -255,7 +255,8 @@ static const haul_flag table[] = {
     {"preset", &name, HAUL_GROUP_MACHINE, TRAIN, AT(preset), NULL,
      "take all that the command line leaves open from a preset (see Presets)"},
     {"device", &device, HAUL_GROUP_MACHINE, RUNS_MODEL, AT(device), NULL,
-     "ref: slow double precision to compare with; meta: count bytes and operations"},
+     "auto: cuda where it can run, else cpu; ref: slow double precision to compare with; meta: "
+     "count bytes and operations"},
     {"threads", &threads, HAUL_GROUP_MACHINE, RUNS_MODEL, AT(threads), NULL,
      "threads that compute; when not given all cores"},
     {"cpu-product-dtype", &product_dtype, HAUL_GROUP_MACHINE, RUNS_MODEL, AT(cpu_product_dtype),

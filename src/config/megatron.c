@@ -120,6 +120,9 @@ static const haul_megatron_rule rules[] = {
     {.names = "pretrained-checkpoint ckpt-step override-ckpt-iteration load-main-params-from-ckpt "
               "ckpt-convert-*",
      .reason = "haul goes on with the newest checkpoint of --load"},
+    {.names = "use-checkpoint-args use-checkpoint-opt-param-scheduler",
+     .harmless = loads_no_state,
+     .reason = "on resuming haul takes all settings from the command line"},
     {.names = "save-retain-interval", .reason = "haul keeps the newest, see --keep-checkpoints"},
     {.names = "non-persistent-save-interval", .reason = "haul has only --save-interval"},
     {.names = "logits-save-dir logits-load-dir", .reason = "haul has no distillation"},
@@ -193,7 +196,7 @@ static const haul_megatron_rule rules[] = {
               "auto-detect-ckpt-format no-ckpt-* disable-ckpt-* distrib-optim-* replication "
               "replication-* verify-integrity no-save-optim no-save-rng no-load-rng "
               "no-strict-* disable-strict-* no-save-tokenizer-assets "
-              "disable-save-tokenizer-assets use-checkpoint-* use-mp-args-from-checkpoint-args "
+              "disable-save-tokenizer-assets use-mp-args-from-checkpoint-args "
               "no-use-tokenizer-model-from-checkpoint-args "
               "disable-use-tokenizer-model-from-checkpoint-args override-opt-param-scheduler"},
 

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "config/flags.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,20 +265,46 @@ static void finalize_learning(haul_config *config, mistakes *found) {
     need_below_one(found, "sgd-momentum", config->sgd_momentum);
 }
 
-/* Megatron-LM finds the numbers of a split wherever they stand, quotes around them or not. */
-static bool is_split(const char *text) {
-    static const char digits[] = ".0123456789";
-    double sum = 0;
-    int numbers = 0;
-    for (text += strcspn(text, digits); *text != '\0'; text += strcspn(text, digits)) {
-        sum += strtod(text, NULL);
-        text += strspn(text, digits);
-        numbers++;
+/* Megatron-LM takes a split in quotes or brackets too; the data set reads bare numbers. */
+static haul_status bare_split(haul_config *config) {
+    static const char around[] = " '\"[]()";
+    const char *first = config->split + strspn(config->split, around);
+    size_t length = strlen(first);
+    while (length > 0 && strchr(around, first[length - 1]) != NULL) {
+        length--;
     }
-    return numbers >= 1 && numbers <= 3 && sum > 0;
+    if (strlen(config->split) == length) {
+        return HAUL_OK;
+    }
+    char *bare = haul_config_allocate(config, (int64_t)length + 1);
+    if (bare == NULL) {
+        return HAUL_ERROR_MEMORY;
+    }
+    memcpy(bare, first, length);
+    bare[length] = '\0';
+    config->split = bare;
+    return HAUL_OK;
 }
 
-static void finalize_data(haul_config *config, mistakes *found) {
+/* The rule of haul_split_parse, which reads the split when the data are open. */
+static bool is_split(const char *text) {
+    double sum = 0;
+    int numbers = 0;
+    while (*text != '\0') {
+        size_t digits = strspn(text, ".0123456789");
+        char *end;
+        sum += strtod(text, &end);
+        if (digits == 0 || end != text + digits) {
+            return false;
+        }
+        text += digits;
+        text += strspn(text, ", /");
+        numbers++;
+    }
+    return numbers >= 1 && numbers <= 3 && sum > 0 && isfinite(sum);
+}
+
+static haul_status finalize_data(haul_config *config, mistakes *found) {
     int sources = (config->data_path.count > 0) + (config->text != NULL) + config->mock_data;
     if (sources > 1) {
         mistake(found, "only one of --data-path, --text and --mock-data can be used");
@@ -291,7 +318,9 @@ static void finalize_data(haul_config *config, mistakes *found) {
     }
     if (config->split == NULL) {
         config->split = "969, 30, 1";
-    } else if (!is_split(config->split)) {
+    }
+    HAUL_TRY(bare_split(config));
+    if (!is_split(config->split)) {
         mistake(found, "--split is \"%s\", must be up to three shares, as 969,30,1", config->split);
     }
     if (config->tokenizer_type == HAUL_TOKENIZER_NULL) {
@@ -300,6 +329,7 @@ static void finalize_data(haul_config *config, mistakes *found) {
     if (config->tokenizer_type == HAUL_TOKENIZER_HUGGING_FACE && config->tokenizer_model == NULL) {
         mistake(found, "--tokenizer-model is missing, the file of the HuggingFaceTokenizer");
     }
+    return HAUL_OK;
 }
 
 haul_status haul_config_finalize_model(haul_config *config) {
@@ -313,7 +343,7 @@ haul_status haul_config_finalize(haul_config *config) {
     finalize_model(config, &found);
     finalize_batch(config, &found);
     finalize_learning(config, &found);
-    finalize_data(config, &found);
+    HAUL_TRY(finalize_data(config, &found));
     return report(&found);
 }
 

@@ -28,6 +28,23 @@ const char *haul_corpus_tokenizer_type(const haul_config *config) {
     return config->tokenizer_model != NULL ? "HuggingFaceTokenizer" : NULL;
 }
 
+/* A vocabulary that is given must hold all ids of the tokenizer. NullTokenizer's are counted
+ * without the one that ends a document. */
+static haul_status fit_vocabulary(haul_config *config, const haul_tokenizer *tokenizer) {
+    int64_t needed = haul_tokenizer_vocab_size(tokenizer);
+    const char *type = haul_tokenizer_type(tokenizer);
+    bool counts_all = strcmp(type, "NullTokenizer") != 0;
+    if (counts_all && config->vocab_size > 0 && config->vocab_size < needed) {
+        haul_fail(HAUL_ERROR_CONFIG,
+                  "the vocabulary has %lld tokens, must have at least the %lld of the %s",
+                  (long long)config->vocab_size, (long long)needed, type);
+        haul_hint("leave out --vocab-size, or give the model's own --tokenizer-model");
+        return HAUL_ERROR_CONFIG;
+    }
+    config->vocab_size = haul_max(config->vocab_size, needed);
+    return HAUL_OK;
+}
+
 haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out) {
     const char *type = haul_corpus_tokenizer_type(config);
     if (type == NULL && (config->text != NULL || config->vocab_size == 0)) {
@@ -41,10 +58,12 @@ haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out
         return HAUL_OK;
     }
     HAUL_TRY(haul_tokenizer_open(type, config->tokenizer_model, config->vocab_size, out));
-    if (config->vocab_size < haul_tokenizer_vocab_size(*out)) {
-        config->vocab_size = haul_tokenizer_vocab_size(*out);
+    haul_status status = fit_vocabulary(config, *out);
+    if (status != HAUL_OK) {
+        haul_tokenizer_close(*out);
+        *out = NULL;
     }
-    return HAUL_OK;
+    return status;
 }
 
 haul_status haul_corpus_copy_tokenizer(const haul_config *config, const char *directory) {

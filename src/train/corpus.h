@@ -20,7 +20,8 @@ void haul_corpus_close(haul_corpus *corpus);
 const char *haul_corpus_tokenizer_type(const haul_config *config);
 
 /* Opens the tokenizer that the settings mean: the named type; HuggingFaceTokenizer with
- * --tokenizer-model; bytes for --text; else none. Sets config->vocab_size when that is open. */
+ * --tokenizer-model; bytes for --text; else none. Sets config->vocab_size when that is open,
+ * HAUL_ERROR_CONFIG where a smaller one was given. */
 haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out);
 
 /* Writes the tokenizer.json of --tokenizer-model into a directory, so that what is saved there can

@@ -21,6 +21,11 @@ static haul_product_dtype product_of(const haul_config *config) {
     }
 }
 
+/* What is only counted is counted as the processor would do it. */
+static const char *backend_of(const haul_config *config) {
+    return config->device == HAUL_DEVICE_META ? "cpu" : haul_config_choice(config, "device");
+}
+
 static haul_status compile(haul_session *session, bool training, int micro_batches,
                            haul_program *program) {
     const haul_config *config = session->config;
@@ -96,7 +101,7 @@ haul_status haul_session_plan(haul_session *session, const haul_config *config, 
     *session = (haul_session){.config = config};
     HAUL_TRY(check_tokens(config));
     bool reference = config->device == HAUL_DEVICE_REF;
-    HAUL_TRY(haul_device_init(&session->device, reference ? "ref" : "cpu", (int)config->threads,
+    HAUL_TRY(haul_device_init(&session->device, backend_of(config), (int)config->threads,
                               product_of(config)));
     haul_model_options model = {.numerics = haul_model_numerics(config, reference),
                                 .batch = config->micro_batch_size,

@@ -211,6 +211,8 @@ static void test_bad_values(void **state) {
     fails(train, "--num-layers|1.5", "--num-layers is \"1.5\", must be a whole number", "");
     fails(train, "--num-layers|-2", "must be a whole number from 1", "");
     fails(train, "--num-layers|999999999999999999999", "must be a whole number", "");
+    fails(train, "--seq-length|0", "--seq-length is \"0\", must be a whole number from 1", "");
+    fails(train, "--threads|0", "--threads is \"0\", must be a whole number from 1 to 4096", "");
     fails(train, "--lr|nan", "--lr is \"nan\", must be a number", "");
     fails(train, "--lr|fast", "--lr is \"fast\"", "haul train --help");
     fails(train, "--hidden-dropout|1.5", "must be a number from 0 to 1", "");
@@ -220,6 +222,100 @@ static void test_bad_values(void **state) {
     fails(train, "--swiglu=1", "takes no value", "--no-swiglu");
     fails(train, "--data-path|--swiglu", "--data-path needs a value", "");
     fails(HAUL_COMMAND_GENERATE, "--prompt|x", "haul generate needs --load", "--prompt");
+}
+
+/* Zero stands for "not given", so nobody may give it. */
+static void test_zero_is_refused_where_it_means_nothing(void **state) {
+    (void)state;
+    for (int64_t i = 0; i < haul_flag_count(); i++) {
+        const haul_flag *flag = haul_flag_at(i);
+        if (flag->kind->type == HAUL_FLAG_INT && flag->initial == NULL && flag->commands != 0) {
+            assert_true(flag->kind->minimum >= 1);
+        }
+    }
+}
+
+static void test_devices(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        haul_device_kind kind;
+    } devices[] = {{"--device|cpu", HAUL_DEVICE_CPU},   {"--device|cuda", HAUL_DEVICE_CUDA},
+                   {"--device|auto", HAUL_DEVICE_AUTO}, {"--device|ref", HAUL_DEVICE_REF},
+                   {"--device|meta", HAUL_DEVICE_META}, {"", HAUL_DEVICE_CPU}};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        haul_config config;
+        parses(&config, HAUL_COMMAND_TRAIN, devices[i].line);
+        assert_int_equal(config.device, devices[i].kind);
+        haul_config_deinit(&config);
+    }
+    fails(HAUL_COMMAND_TRAIN, "--device|gpu", "must be one of cpu, cuda, auto, ref, meta", "");
+}
+
+/* To ignore one of these would train another model, or the same one otherwise. */
+static void test_what_changes_numbers_is_refused(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "--fp16",
+        "--fp8-format|hybrid",
+        "--fp4-format|e2m1",
+        "--fp32-residual-connection",
+        "--grad-reduce-in-bf16",
+        "--main-grads-dtype|bf16",
+        "--exp-avg-dtype|fp8",
+        "--loss-scale|8",
+        "--num-experts|8",
+        "--mtp-num-layers|1",
+        "--multi-latent-attention",
+        "--softmax-type|learnable",
+        "--window-size|128,0",
+        "--qk-layernorm",
+        "--qk-l2-norm",
+        "--rotary-interleaved",
+        "--rotary-seq-len-interpolation-factor|2",
+        "--no-rope-freq|4",
+        "--apply-layernorm-1p",
+        "--apply-residual-connection-post-layernorm",
+        "--squared-relu",
+        "--quick-geglu",
+        "--glu-linear-offset|1",
+        "--use-mup",
+        "--embedding-init-method-std|0.1",
+        "--init-method-xavier-uniform",
+        "--reset-position-ids",
+        "--reset-attention-mask",
+        "--eod-mask-loss",
+        "--dataloader-type|cyclic",
+        "--fim-data",
+        "--rampup-batch-size|8|8|800",
+        "--step-batch-size-schedule|0:8",
+        "--iterations-to-skip|3",
+        "--start-weight-decay|0.1",
+        "--weight-decay-incr-style|cosine",
+        "--decoupled-lr|0.1",
+        "--context-parallel-size|2",
+        "--load|x|--finetune",
+        "--load|x|--no-load-optim",
+        "--load|x|--ckpt-step|3",
+        "--pretrained-checkpoint|x",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        fails(HAUL_COMMAND_TRAIN, lines[i], ": ", "docs/from-megatron.md");
+    }
+}
+
+/* What Megatron-LM would take from a checkpoint comes from the command line here: harmless only
+ * while there is none. */
+static void test_settings_of_a_checkpoint(void **state) {
+    (void)state;
+    haul_config config;
+    fails(HAUL_COMMAND_TRAIN, "--load|x|--use-checkpoint-args", "from the command line", "");
+    fails(HAUL_COMMAND_TRAIN, "--use-checkpoint-opt_param-scheduler|--load|x",
+          "from the command line", "");
+    parses(&config, HAUL_COMMAND_TRAIN,
+           "--use-checkpoint-args|--use-checkpoint-opt_param-scheduler");
+    assert_int_equal(config.ignored.count, 2);
+    haul_config_deinit(&config);
 }
 
 static void test_presets(void **state) {
@@ -322,6 +418,10 @@ int main(void) {
         cmocka_unit_test(test_operands),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_zero_is_refused_where_it_means_nothing),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_what_changes_numbers_is_refused),
+        cmocka_unit_test(test_settings_of_a_checkpoint),
         cmocka_unit_test(test_presets),
         cmocka_unit_test(test_help_wins),
         cmocka_unit_test(test_every_megatron_flag_is_recognised),

@@ -87,7 +87,7 @@ static void test_completions(void **state) {
     assert_non_null(strstr(script.data, "\"\"*) offered=\"train eval generate data checkpoint "
                                         "report doctor help completion\""));
     assert_non_null(strstr(script.data, "\"data \"*) offered=\"build inspect tokenizer\""));
-    assert_non_null(strstr(script.data, "--device) offered=\"auto cpu ref meta\""));
+    assert_non_null(strstr(script.data, "--device) offered=\"cpu cuda auto ref meta\""));
     assert_non_null(strstr(script.data, "--preset) offered=\"tiny "));
     haul_string_clear(&script);
     assert_ok(haul_text_completion("zsh", &script));

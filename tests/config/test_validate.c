@@ -2,11 +2,13 @@
 #include "testing.h"
 
 #include "base/file.h"
+#include "config/megatron_flops.h"
 #include "config/number.h"
 #include "config/parse.h"
 #include "config/presets.h"
 #include "config/validate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +103,6 @@ static void test_single_mistakes(void **state) {
     fails(ENOUGH "--text x", "only one of --data-path, --text and --mock-data");
     fails(ENOUGH "--no-mock-data", "nothing to train on");
     fails(ENOUGH "--split a,b", "--split is \"a,b\"");
-    fails(ENOUGH "--split 0,0,0", "--split");
     fails(ENOUGH "--tokenizer-type NullTokenizer", "--vocab-size is missing");
     fails(ENOUGH "--tokenizer-type HuggingFaceTokenizer", "--tokenizer-model is missing");
     fails(ENOUGH "--hidden-size 16 --swiglu", "--ffn-hidden-size is missing");
@@ -155,6 +156,68 @@ static void test_surprises(void **state) {
     haul_config_deinit(&config);
 }
 
+/* Flags in vain are named in one line, each with what it needs. */
+static void test_flags_without_effect(void **state) {
+    (void)state;
+    static const struct {
+        const char *given, *named;
+    } cases[] = {
+        {"--num-query-groups 2", "--num-query-groups (needs --group-query-attention)"},
+        {"--add-qkv-bias", "--add-qkv-bias (needs --disable-bias-linear)"},
+        {"--rotary-base 9 --rotary-percent 0.5",
+         "--rotary-base --rotary-percent (needs --position-embedding-type rope)"},
+        {"--position-embedding-type rope --rope-scaling-factor 9",
+         "--rope-scaling-factor (needs --use-rope-scaling)"},
+        {"--optimizer sgd --adam-beta1 0.5 --adam-eps 1",
+         "--adam-beta1 --adam-eps (needs --optimizer adam)"},
+        {"--sgd-momentum 0.5", "--sgd-momentum (needs --optimizer sgd)"},
+        {"--lr-decay-style constant --min-lr 0 --lr-decay-iters 9",
+         "--min-lr (needs a --lr-decay-style other than constant), --lr-decay-iters (needs a "
+         "--lr-decay-style other than constant)"},
+        {"--lr-wsd-decay-iters 9", "--lr-wsd-decay-iters (needs --lr-decay-style WSD)"},
+        {"--lr-warmup-init 1e-4", "--lr-warmup-init (needs a warmup)"},
+        {"--split 9,1 --valid-data-path x",
+         "--split (needs --data-path alone), --valid-data-path (needs --data-path)"},
+        {"--document-separator percent", "--document-separator (needs --text)"},
+        {"--tokenizer-model x", "--tokenizer-model (needs --tokenizer-type HuggingFaceTokenizer)"},
+        {"--eval-iters 9 --sample-prompt x",
+         "--eval-iters --sample-prompt (needs --eval-interval)"},
+        {"--save-interval 9 --keep-checkpoints 9",
+         "--save-interval --keep-checkpoints (needs --save)"},
+        {"--name x --run-dir y", "--name (needs no --run-dir)"},
+        {"--cpu-product-dtype f32", "--cpu-product-dtype (needs --bf16)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        haul_config config;
+        haul_string out = {0};
+        char line[400], wanted[300];
+        snprintf(line, sizeof line, ENOUGH "%s", cases[i].given);
+        snprintf(wanted, sizeof wanted, "\nno effect here: %s\n", cases[i].named);
+        assert_ok(finalize(&config, line));
+        assert_ok(haul_config_surprises(&config, &out));
+        if (strstr(out.data, wanted) == NULL) {
+            fail_msg("%s: \"%s\", must have \"%s\"", cases[i].given, out.data, wanted);
+        }
+        haul_string_deinit(&out);
+        haul_config_deinit(&config);
+    }
+}
+
+/* So are those of Megatron-LM that were taken; a switch that is turned off asks for nothing. */
+static void test_ignored_flags(void **state) {
+    (void)state;
+    haul_config config;
+    haul_string out = {0};
+    assert_ok(
+        finalize(&config, ENOUGH "--use-flash-attn --sequence-parallel --no-use-rope-scaling"));
+    assert_ok(haul_config_surprises(&config, &out));
+    assert_non_null(strstr(out.data, "\nflags of Megatron-LM that change nothing here: "
+                                     "--use-flash-attn --sequence-parallel\n"));
+    assert_null(strstr(out.data, "no effect"));
+    haul_string_deinit(&out);
+    haul_config_deinit(&config);
+}
+
 /* One line of the file: a command line, then the fields that Megatron-LM derived. */
 static void check_megatron_row(char *line) {
     char *fields[6];
@@ -176,19 +239,95 @@ static void check_megatron_row(char *line) {
     haul_config_deinit(&config);
 }
 
-static void test_derived_as_megatron(void **state) {
-    (void)state;
+/* Command lines of Megatron-LM's own tests and examples, some with words added at their end: name,
+ * "ok" or what the refusal says, words. */
+static void check_megatron_command(char *line) {
+    const char *name = strsep(&line, "\t"), *expected = strsep(&line, "\t");
+    haul_config config;
+    assert_non_null(line);
+    haul_status status = parse_words(&config, line);
+    if (strcmp(expected, "ok") == 0) {
+        assert_ok(status);
+        assert_ok(haul_config_finalize(&config));
+        assert_true(config.ignored.count > 10);
+    } else if (status != HAUL_ERROR_USAGE || strstr(haul_error_message(), expected) == NULL) {
+        fail_msg("%s: \"%s\", must say \"%s\"", name, haul_error_message(), expected);
+    }
+    haul_config_deinit(&config);
+}
+
+static int each_line(const char *file, void check(char *line)) {
     haul_string text = {0};
-    assert_ok(haul_file_read(HAUL_TEST_DIR "/config/megatron_derived.tsv", &text));
+    assert_ok(haul_file_read(file, &text));
     char *rest = text.data;
     int rows = 0;
     for (char *line = strsep(&rest, "\n"); line != NULL && *line != '\0';
          line = strsep(&rest, "\n")) {
-        check_megatron_row(line);
+        check(line);
         rows++;
     }
-    assert_true(rows > 5);
     haul_string_deinit(&text);
+    return rows;
+}
+
+static void test_commands_of_megatron(void **state) {
+    (void)state;
+    assert_int_equal(
+        each_line(HAUL_TEST_DIR "/config/megatron_commands.tsv", check_megatron_command), 9);
+}
+
+static void test_derived_as_megatron(void **state) {
+    (void)state;
+    assert_true(each_line(HAUL_TEST_DIR "/config/megatron_derived.tsv", check_megatron_row) > 5);
+}
+
+/* By hand from num_floating_point_operations: 6 x (layers x (qkv + attention + projection + MLP) +
+ * logits). */
+static void test_flops_of_megatron(void **state) {
+    (void)state;
+    const struct {
+        const char *preset;
+        double masked, whole;
+    } models[] = {
+        /* 6 x (12 x (1769472 + 786432 + 589824 + 4718592) + 38633472) */
+        {"gpt2-124m", 798031872, 854654976},
+        /* 6 x (32 x (25165824 + 33554432 + 16777216 + 176160768) + 525336576) */
+        {"llama3-8b", 51470401536, 57912852480},
+    };
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        haul_config config;
+        char line[100];
+        snprintf(line, sizeof line, "--mock-data --preset %s", models[i].preset);
+        assert_ok(finalize(&config, line));
+        assert_true(haul_megatron_flops_per_token(&config, false) == models[i].masked);
+        assert_true(haul_megatron_flops_per_token(&config, true) == models[i].whole);
+        haul_config_deinit(&config);
+    }
+}
+
+/* Megatron-LM's spellings of a split, as the data set reads them. */
+static void test_split(void **state) {
+    (void)state;
+    static const char *const spellings[][2] = {{"[9,1]", "9,1"},         {"(9,1,0)", "9,1,0"},
+                                               {"'99,1,0'", "99,1,0"},   {"\"['9/1']\"", "9/1"},
+                                               {"949,50,1", "949,50,1"}, {"1", "1"}};
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        haul_config config;
+        char line[300];
+        snprintf(line, sizeof line, ENOUGH "--split %s", spellings[i][0]);
+        for (int round = 0; round < 2; round++) {
+            assert_ok(round == 0 ? finalize(&config, line) : haul_config_finalize(&config));
+            assert_string_equal(config.split, spellings[i][1]);
+        }
+        haul_config_deinit(&config);
+    }
+    static const char *const bad[] = {"a",   "1,2,3,4", "0,0,0", "1..2",   "-1,1",
+                                      "1,x", "1e3,1",   "[]",    "'9','1'"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char line[300];
+        snprintf(line, sizeof line, ENOUGH "--split=%s", bad[i]);
+        fails(line, "must be up to three shares");
+    }
 }
 
 int main(void) {
@@ -198,6 +337,11 @@ int main(void) {
         cmocka_unit_test(test_all_mistakes_at_once),
         cmocka_unit_test(test_presets_are_whole),
         cmocka_unit_test(test_surprises),
+        cmocka_unit_test(test_flags_without_effect),
+        cmocka_unit_test(test_ignored_flags),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_flops_of_megatron),
+        cmocka_unit_test(test_commands_of_megatron),
         cmocka_unit_test(test_derived_as_megatron),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,11 +139,11 @@ static inline void haul_twin_assert_close(const haul_twin *twin, double bound, c
 /* Launches an op, and waits for it, with the scratch that it asks for and a canary behind it; fails
  * the test when the stream fails or the canary died. */
 static inline void haul_test_launch(haul_stream *stream, haul_op op, const void *args) {
-    enum { CANARY = 64 };
+    enum { CANARY = 64, ALIGNMENT = 256 };
     const haul_op_entry *entry = stream->device->backend->entry(stream->device, op);
     int64_t bytes = entry->workspace != NULL ? entry->workspace(stream->device, args) : 0;
-    unsigned char *memory = haul_test_allocate(haul_round_up(bytes, 64) + CANARY + 64);
-    unsigned char *scratch = memory + (64 - (uintptr_t)memory % 64);
+    unsigned char *memory = haul_test_allocate(haul_round_up(bytes, 64) + CANARY + ALIGNMENT);
+    unsigned char *scratch = memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT);
     memset(scratch, 0xff, (size_t)haul_round_up(bytes, 64) + CANARY);
     stream->scratch = scratch;
     stream->scratch_bytes = bytes;

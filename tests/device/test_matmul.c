@@ -40,8 +40,8 @@ static void check_product(haul_pair *pair, const product_case *test) {
     }
     int64_t length = wgrad ? test->rows : test->kind == FORWARD ? test->k : test->n;
     haul_pair_launch(pair, HAUL_OP_MATMUL, &tested, &ref);
-    /* Products of two normal numbers: their magnitudes add up to less than 2 a term, and 5 more for
-     * the bias and what was there. */
+    /* Products of two normal numbers: their magnitudes add up to less than 2 a term, and 20 more
+     * for the bias and what was there. */
     haul_twin_assert_close(&c, haul_test_sum_bound(length + 2, 2.0 * (double)length + 20.0), "c");
     haul_twin_free(&a);
     haul_twin_free(&b);

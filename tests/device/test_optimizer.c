@@ -45,6 +45,13 @@ static void master_join(master *m) {
     haul_test_release(m->low.data);
 }
 
+/* Where the device under test can read them. */
+static haul_step_scalars *lend(const haul_step_scalars *scalars) {
+    haul_step_scalars *lent = haul_test_allocate((int64_t)sizeof *lent);
+    *lent = *scalars;
+    return lent;
+}
+
 typedef struct adam_run {
     master parameter;
     haul_twin gradient, first, second;
@@ -59,6 +66,7 @@ static adam_run adam_launch(haul_check *check, bool split, const haul_step_scala
     for (int64_t i = 0; i < count; i++) {
         haul_twin_set(&run.second, i, fabs(((double *)run.second.ref.data)[i]));
     }
+    haul_step_scalars *lent = lend(scalars);
     haul_adam_args tested = {.parameter = run.parameter.parameter,
                              .low = run.parameter.low,
                              .gradient = run.gradient.tested,
@@ -68,7 +76,7 @@ static adam_run adam_launch(haul_check *check, bool split, const haul_step_scala
                              .beta2 = 0.95,
                              .epsilon = 1e-8,
                              .weight_decay = 0.1,
-                             .scalars = scalars};
+                             .scalars = lent};
     haul_adam_args ref = tested;
     ref.parameter = run.parameter.value.ref;
     ref.low = (haul_tensor){0};
@@ -76,6 +84,7 @@ static adam_run adam_launch(haul_check *check, bool split, const haul_step_scala
     ref.first_moment = run.first.ref;
     ref.second_moment = run.second.ref;
     haul_pair_launch(&check->pair, HAUL_OP_ADAM, &tested, &ref);
+    haul_test_release(lent);
     master_join(&run.parameter);
     return run;
 }
@@ -115,19 +124,21 @@ static haul_twin sgd_launch(haul_check *check, bool split, const haul_step_scala
     master parameter = master_create(count, split);
     haul_twin gradient = haul_twin_random(HAUL_F32, count, 0, 0.1, 2);
     haul_twin buffer = haul_twin_random(HAUL_F32, count, 0, 0.1, 3);
+    haul_step_scalars *lent = lend(scalars);
     haul_sgd_args tested = {.parameter = parameter.parameter,
                             .low = parameter.low,
                             .gradient = gradient.tested,
                             .momentum_buffer = buffer.tested,
                             .momentum = 0.9,
                             .weight_decay = 0.1,
-                            .scalars = scalars};
+                            .scalars = lent};
     haul_sgd_args ref = tested;
     ref.parameter = parameter.value.ref;
     ref.low = (haul_tensor){0};
     ref.gradient = gradient.ref;
     ref.momentum_buffer = buffer.ref;
     haul_pair_launch(&check->pair, HAUL_OP_SGD, &tested, &ref);
+    haul_test_release(lent);
     master_join(&parameter);
     double terms = haul_check_largest(&buffer) + haul_check_largest(&parameter.value);
     haul_check_finish(check, &buffer, scalars->skip ? 0.0 : 5.0 * HAUL_U * terms, "buffer");
