@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "generate/saved_model.h"
+#include "train/saved_model.h"
 
 /* The text that one of haul_checkpoint_list, verify and show makes of a directory of checkpoints,
  * or of a run that has one; it is printed even where it ends in a failure. */

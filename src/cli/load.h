@@ -3,7 +3,7 @@
 #define HAUL_CLI_LOAD_H
 
 #include "cli/cli.h"
-#include "generate/saved_model.h"
+#include "train/saved_model.h"
 #include "train/session.h"
 
 typedef struct haul_cli_model {

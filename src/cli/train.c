@@ -6,10 +6,10 @@
 #include "base/progress.h"
 #include "config/huggingface.h"
 #include "config/validate.h"
-#include "generate/saved_model.h"
 #include "report/html.h"
 #include "train/corpus.h"
 #include "train/save.h"
+#include "train/saved_model.h"
 #include "train/state.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 #include "cli/train.h"
 
 #include "base/format.h"
-#include "base/process.h"
 #include "config/megatron_flops.h"
 #include "config/validate.h"
 
@@ -49,7 +48,7 @@ haul_status haul_train_dry_run(const haul_train_command *command) {
     const haul_program *program = &session->training;
     haul_config settled = *config; /* on how to multiply: no attempt measures that again */
     double flops = 0;
-    int64_t available = haul_process_available_bytes(), largest;
+    int64_t available = haul_device_available_bytes(&session->device), largest;
     for (int op = 0; op < HAUL_OPS; op++) {
         flops += (double)(program->forward_cost.flops[op] + program->backward_cost.flops[op]);
     }
@@ -60,6 +59,11 @@ haul_status haul_train_dry_run(const haul_train_command *command) {
            haul_megatron_flops_per_token(config, false) / 1e9,
            haul_megatron_flops_per_token(config, true) / 1e9);
     printf("passes: %lld a step\n", (long long)program->pass_count);
+    if (available == 0) {
+        printf("memory: %s needed; how much is available is unknown\n",
+               haul_format_bytes(session->memory.bytes).text);
+        return HAUL_OK;
+    }
     printf("memory: %s needed, %s available: %s\n", haul_format_bytes(session->memory.bytes).text,
            haul_format_bytes(available).text,
            session->memory.bytes <= available ? "fits" : "does not fit");

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/process.h"
 #include "device/plugin.h"
 
 #include <stdlib.h>
@@ -55,6 +56,11 @@ void haul_device_deinit(haul_device *device) {
         device->backend->close(device);
     }
     *device = (haul_device){0};
+}
+
+int64_t haul_device_available_bytes(const haul_device *device) {
+    return device->backend->available_bytes != NULL ? device->backend->available_bytes(device)
+                                                    : haul_process_available_bytes();
 }
 
 haul_status haul_device_allocate_host(haul_device *device, int64_t bytes, void **out) {

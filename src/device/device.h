@@ -25,6 +25,8 @@ typedef struct haul_backend {
     /* Zeroed memory, aligned to 64 bytes at least. */
     haul_status (*allocate)(haul_device *device, int64_t bytes, void **out);
     void (*release)(haul_device *device, void *memory, int64_t bytes);
+    /* What `allocate` could give now; 0: unknown. NULL: the host's. */
+    int64_t (*available_bytes)(const haul_device *device);
     /* NULL, all four, for a backend whose memory is the host's: see haul_device_allocate_host,
      * haul_stream_copy, haul_stream_wait. */
     haul_status (*allocate_host)(haul_device *device, int64_t bytes, void **out);
@@ -84,6 +86,9 @@ void haul_device_deinit(haul_device *device);
 static inline bool haul_device_in_host_memory(const haul_device *device) {
     return device->backend->copy == NULL;
 }
+
+/* Memory that the device could give now; 0: unknown. */
+int64_t haul_device_available_bytes(const haul_device *device);
 
 /* Host memory, zeroed, from which copies to the device and back do not wait. */
 haul_status haul_device_allocate_host(haul_device *device, int64_t bytes, void **out);

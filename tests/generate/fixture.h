@@ -5,7 +5,7 @@
 #include "testing.h"
 
 #include "generate/model.h"
-#include "generate/saved_model.h"
+#include "train/saved_model.h"
 #include "train/session.h"
 
 #include <stdio.h>

@@ -106,6 +106,13 @@ static void release(haul_device *device, void *memory, int64_t bytes) {
     cudaFree(memory);
 }
 
+static int64_t available_bytes(const haul_device *device) {
+    size_t available = 0, total = 0;
+    bool known =
+        haul_cuda_device_of(device)->ready && cudaMemGetInfo(&available, &total) == cudaSuccess;
+    return known ? (int64_t)available : 0;
+}
+
 static haul_status allocate_host(haul_device *device, int64_t bytes, void **out) {
     (void)device;
     cudaError_t error = cudaMallocHost(out, (size_t)haul_max(bytes, 1));
@@ -188,6 +195,7 @@ const haul_backend haul_cuda_backend = {
     .ready = ready,
     .allocate = allocate,
     .release = release,
+    .available_bytes = available_bytes,
     .allocate_host = allocate_host,
     .release_host = release_host,
     .copy = copy,

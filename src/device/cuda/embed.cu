@@ -10,7 +10,7 @@ enum {
     LOOKUPS = 4,        /* groups that a thread fetches at a time */
     SORT_SHARED = 4096, /* rows of a list that are sorted in shared memory */
     SUM_THREADS = 128,
-    UNDER_WAY = 8 /* rows that a thread fetches at a time */
+    UNDER_WAY = 4 /* rows that a thread fetches at a time */
 };
 
 typedef struct lookup_job {

@@ -1,7 +1,7 @@
 /* A trained model on disk, in any of the forms that --load takes: a directory of checkpoints, one
  * checkpoint, a run directory with checkpoints/ in it, or a Hugging Face directory. */
-#ifndef HAUL_GENERATE_SAVED_MODEL_H
-#define HAUL_GENERATE_SAVED_MODEL_H
+#ifndef HAUL_TRAIN_SAVED_MODEL_H
+#define HAUL_TRAIN_SAVED_MODEL_H
 
 #include "checkpoint/checkpoint.h"
 #include "config/config.h"

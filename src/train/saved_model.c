@@ -1,4 +1,4 @@
-#include "generate/saved_model.h"
+#include "train/saved_model.h"
 
 #include "base/file.h"
 #include "base/memory.h"
