@@ -1,4 +1,4 @@
-# Every target is compiled with these; a warning is an error.
+# Every target is compiled with these; with HAUL_WERROR a warning is an error.
 add_library(haul_flags INTERFACE)
 target_compile_definitions(haul_flags INTERFACE _GNU_SOURCE)
 target_compile_options(haul_flags INTERFACE

@@ -253,7 +253,7 @@ static haul_status load_model(const haul_tokenizer_loader *load, json_t *added) 
     }
     load->tokenizer->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
     HAUL_TRY(make_tables(load, vocab, added));
-    json_t *contents;
+    json_t *contents = NULL;
     HAUL_TRY(collect_contents(load, added, &contents));
     haul_status status = load_vocab(load, vocab, contents);
     json_decref(contents);
