@@ -65,6 +65,14 @@ static inline void load_block(const void *data, bool bf16, int64_t rows, int64_t
 
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 
+/* Four of the elements 0 to 3 of a and 4 to 7 of b. gcc learned clang's builtin in version 12. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef int quad_places __attribute__((vector_size(16)));
+#define SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (quad_places){i, j, k, l})
+#endif
+
 /* to[c][r] = scale * from[r][c]. Works on 4 x 4 elements at a time: rows and columns are rounded
  * up to multiples of 4. */
 static inline void transpose(const float *from, int64_t from_row, int64_t rows, int64_t columns,
@@ -76,14 +84,14 @@ static inline void transpose(const float *from, int64_t from_row, int64_t rows, 
             quad x0 = scale * *(const quad *)x, x1 = scale * *(const quad *)(x + from_row);
             quad x2 = scale * *(const quad *)(x + 2 * from_row);
             quad x3 = scale * *(const quad *)(x + 3 * from_row);
-            quad low01 = __builtin_shufflevector(x0, x1, 0, 4, 1, 5);
-            quad low23 = __builtin_shufflevector(x2, x3, 0, 4, 1, 5);
-            quad high01 = __builtin_shufflevector(x0, x1, 2, 6, 3, 7);
-            quad high23 = __builtin_shufflevector(x2, x3, 2, 6, 3, 7);
-            *(quad *)y = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-            *(quad *)(y + to_row) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-            *(quad *)(y + 2 * to_row) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-            *(quad *)(y + 3 * to_row) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+            quad low01 = SHUFFLE(x0, x1, 0, 4, 1, 5);
+            quad low23 = SHUFFLE(x2, x3, 0, 4, 1, 5);
+            quad high01 = SHUFFLE(x0, x1, 2, 6, 3, 7);
+            quad high23 = SHUFFLE(x2, x3, 2, 6, 3, 7);
+            *(quad *)y = SHUFFLE(low01, low23, 0, 1, 4, 5);
+            *(quad *)(y + to_row) = SHUFFLE(low01, low23, 2, 3, 6, 7);
+            *(quad *)(y + 2 * to_row) = SHUFFLE(high01, high23, 0, 1, 4, 5);
+            *(quad *)(y + 3 * to_row) = SHUFFLE(high01, high23, 2, 3, 6, 7);
         }
     }
 }
