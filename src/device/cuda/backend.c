@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "base/memory.h"
+#include "device/cuda/attention_cudnn.h"
 #include "device/cuda/kernels.h"
 #include "device/cuda/matmul.h"
 #include "device/cuda/plugin.h"
@@ -41,6 +42,7 @@ static haul_status find_card(haul_cuda_device *cuda) {
 }
 
 static void close_state(haul_cuda_device *cuda) {
+    haul_cuda_attention_close(cuda->attention);
     haul_cuda_products_close(cuda->products);
     if (cuda->stream != NULL) {
         cudaStreamDestroy(cuda->stream);
