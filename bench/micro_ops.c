@@ -224,6 +224,26 @@ static void measure_optimizer(bench *b, const shape *s) {
     measure(b, HAUL_OP_ADAM, "", &adam);
 }
 
+static void measure_quantize(bench *b, const shape *s) {
+    static const char *const variants[] = {[HAUL_SCALING_TENSOR] = "whole",
+                                           [HAUL_SCALING_ROWS] = "rows",
+                                           [HAUL_SCALING_BLOCKS] = "block"};
+    int64_t rows = s->batch * s->sequence, columns = s->feed_forward;
+    for (haul_scaling scaling = HAUL_SCALING_TENSOR; scaling <= HAUL_SCALING_BLOCKS; scaling++) {
+        haul_tensor scales = haul_scales_shape(scaling, rows, columns);
+        haul_tensor turned = haul_scales_shape(scaling, columns, rows);
+        haul_quantize_args quantize = {
+            .scaling = scaling,
+            .x = activations(b, rows, columns),
+            .codes = tensor(b, HAUL_E4M3, rows, columns),
+            .scales = tensor(b, HAUL_F32, haul_tensor_rows(&scales), haul_tensor_columns(&scales)),
+            .transposed = tensor(b, HAUL_E4M3, columns, haul_padded(rows, HAUL_CODES_PAD)),
+            .transposed_scales =
+                tensor(b, HAUL_F32, haul_tensor_rows(&turned), haul_tensor_columns(&turned))};
+        measure(b, HAUL_OP_QUANTIZE, variants[scaling], &quantize);
+    }
+}
+
 static haul_status open_bench(bench *b, int threads, const char *isa) {
     HAUL_TRY(haul_device_init(&b->device, "cpu", threads, HAUL_PRODUCT_F32));
     for (int i = 0; isa != NULL && haul_cpu_isa_at(i) != NULL; i++) {
@@ -256,6 +276,7 @@ int main(int argc, char **argv) {
             measure_elementwise(&b, &shapes[i]);
             measure_embedding(&b, &shapes[i]);
             measure_reductions(&b, &shapes[i]);
+            measure_quantize(&b, &shapes[i]);
             measure_optimizer(&b, &shapes[i]);
         }
     }

@@ -109,8 +109,7 @@ static double step(haul_session *session, int64_t number) {
                                  .samples = config->micro_batch_size,
                                  .fill = fill,
                                  .fill_context = &vocabulary,
-                                 .learning_rate = 1e-4,
-                                 .update = number};
+                                 .learning_rate = 1e-4};
     double begin = haul_clock_seconds();
     bench_die_on_failure(haul_executor_run(&session->trainer, &request, &verdict));
     return haul_clock_seconds() - begin;

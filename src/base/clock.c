@@ -15,3 +15,9 @@ double haul_clock_seconds(void) {
 double haul_clock_wall(void) {
     return read_clock(CLOCK_REALTIME);
 }
+
+int64_t haul_clock_wall_nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}

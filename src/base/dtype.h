@@ -11,6 +11,8 @@ typedef enum haul_dtype {
     HAUL_F32,
     HAUL_BF16,
     HAUL_F16,
+    HAUL_E4M3, /* FP8 of Micikevicius et al., "FP8 formats for deep learning", 2022: no infinity */
+    HAUL_E5M2,
     HAUL_I64,
     HAUL_I32,
     HAUL_I16,
@@ -46,6 +48,22 @@ static inline uint16_t haul_f32_to_bf16(float value) {
     }
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+
+/* Rounds up or down at random: `random` is uniform in [0, 2^16). Infinity and NaN stay. */
+static inline uint16_t haul_bf16_round_at_random(float value, uint32_t random) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7f800000u) == 0x7f800000u) {
+        return haul_f32_to_bf16(value);
+    }
+    return (uint16_t)((bits + random) >> 16);
+}
+
+/* FP8 codes: rounded to nearest, ties to even, saturated to the largest finite; a NaN is 0x7f. */
+uint8_t haul_f32_to_e4m3(float value);
+uint8_t haul_f32_to_e5m2(float value);
+float haul_e4m3_to_f32(uint8_t code);
+float haul_e5m2_to_f32(uint8_t code);
 
 /* A master weight of 32 bits cut in two, as the optimizers keep it: `parameter`, the nearest bf16
  * (ties away from zero), and `low`, a signed number, with bits = (parameter << 16) + low. Joining

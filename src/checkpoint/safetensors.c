@@ -25,8 +25,7 @@ struct haul_safetensors {
 static const struct {
     const char *name;
     int64_t size;
-} other_dtypes[] = {{"BOOL", 1},    {"U32", 4},     {"U64", 8}, {"F8_E4M3", 1},
-                    {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"C64", 8}};
+} other_dtypes[] = {{"BOOL", 1}, {"U32", 4}, {"U64", 8}, {"F8_E8M0", 1}, {"C64", 8}};
 
 static bool find_dtype(const char *name, haul_dtype *dtype, int64_t *size) {
     if (haul_dtype_from_safetensors(name, dtype)) {

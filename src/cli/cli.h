@@ -32,6 +32,8 @@ haul_cli_command haul_cli_checkpoint_list;
 haul_cli_command haul_cli_checkpoint_show;
 haul_cli_command haul_cli_checkpoint_verify;
 haul_cli_command haul_cli_checkpoint_export;
+haul_cli_command haul_cli_bench_train;
+haul_cli_command haul_cli_bench_kernels;
 haul_cli_command haul_cli_report;
 haul_cli_command haul_cli_doctor;
 haul_cli_command haul_cli_help;

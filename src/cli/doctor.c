@@ -109,6 +109,26 @@ static void say_device(const haul_cli *cli) {
     haul_device_deinit(&device);
 }
 
+/* Not a warning when there is none: most machines have none. */
+static void say_gpu(const haul_cli *cli) {
+    haul_device device;
+    char text[256];
+    if (haul_device_init(&device, "cuda", 0, HAUL_PRODUCT_AUTO) != HAUL_OK) {
+        say(cli, true, "GPU", "%s", haul_error_message());
+        return;
+    }
+    device.backend->describe(&device, text, sizeof text);
+    int64_t available = haul_device_available_bytes(&device);
+    if (available > 0) {
+        say(cli, true, "GPU", "%s, %s taken, %s available", text,
+            haul_format_bytes(haul_device_used_bytes(&device)).text,
+            haul_format_bytes(available).text);
+    } else {
+        say(cli, true, "GPU", "%s", text);
+    }
+    haul_device_deinit(&device);
+}
+
 static void say_libraries(const haul_cli *cli) {
     char pcre2[64] = "";
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
@@ -122,6 +142,7 @@ haul_status haul_cli_doctor(const haul_cli *cli, haul_config *config) {
     say(cli, true, "haul", "%s", HAUL_VERSION);
     say_machine(cli);
     say_device(cli);
+    say_gpu(cli);
     say_libraries(cli);
     say_disk(cli);
     return HAUL_OK;

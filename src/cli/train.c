@@ -179,16 +179,6 @@ static void print_tail(const haul_train_command *command) {
     }
 }
 
-static haul_status print_memory(const haul_session *session) {
-    haul_string text = {0};
-    haul_status status = haul_memory_table_render(&session->memory, 3, &text);
-    if (status == HAUL_OK) {
-        haul_cli_print(&text);
-    }
-    haul_string_deinit(&text);
-    return status;
-}
-
 /* What the second Ctrl-C says, and the first one at the end. */
 static haul_status prepare_last_words(haul_train_command *command) {
     const haul_config *config = command->config;
@@ -215,6 +205,14 @@ static haul_status prepare_last_words(haul_train_command *command) {
     return haul_string_status(&command->last_words);
 }
 
+static void note_converted(const haul_train_command *command) {
+    if (command->checkpoint != NULL &&
+        haul_state_converts(&command->session.store, command->checkpoint)) {
+        haul_cli_note(command->cli, "adam's moments were converted: the checkpoint has others "
+                                    "than --exp-avg-dtype and --exp-avg-sq-dtype say");
+    }
+}
+
 static haul_status start(haul_train_command *command) {
     haul_train *train = &command->train;
     const char *resumed = NULL;
@@ -227,6 +225,7 @@ static haul_status start(haul_train_command *command) {
     }
     if (status == HAUL_OK && resumed != NULL) {
         printf("starting from %s, iteration %lld\n", resumed, (long long)train->progress.iteration);
+        note_converted(command);
     }
     append_command(&line, command->cli);
     if (status == HAUL_OK) {
@@ -251,6 +250,8 @@ static haul_status finish(haul_train_command *command) {
     HAUL_TRY(haul_record_end(&command->record, train, reasons[train->end]));
     snprintf(report, sizeof report, "%s/report.html", command->config->run_dir);
     HAUL_TRY(haul_report_write(command->config->run_dir, report));
+    haul_train_note_memory(command, HAUL_TRAIN_RUNNING);
+    haul_train_print_used(command);
     printf("%s at iteration %lld; report: %s\n", reasons[train->end],
            (long long)train->progress.iteration, report);
     if (train->end == HAUL_TRAIN_INTERRUPTED) {
@@ -274,11 +275,32 @@ static haul_status open_corpus(haul_train_command *command) {
     return status;
 }
 
+/* What the device measured is kept beside the tokenized texts. */
+haul_status haul_train_tune(haul_session *session) {
+    double begin = haul_clock_seconds();
+    char path[128];
+    int64_t measured = 0;
+    if (session->device.backend->tuner == NULL) {
+        return HAUL_OK;
+    }
+    snprintf(path, sizeof path, "%s/products.tsv", CACHE);
+    HAUL_TRY(haul_directory_create(CACHE));
+    HAUL_TRY(haul_session_tune(session, path, &measured));
+    if (measured > 0) {
+        printf("measured the fastest of several ways for %lld products in %.1f s, kept in %s\n",
+               (long long)measured, haul_clock_seconds() - begin, path);
+    }
+    return HAUL_OK;
+}
+
 static haul_status train_model(haul_train_command *command) {
     const haul_config *config = command->config;
     haul_string line = {0};
     HAUL_TRY(open_corpus(command));
+    HAUL_TRY(haul_train_tune(&command->session));
+    haul_train_note_memory(command, HAUL_TRAIN_TUNED);
     HAUL_TRY(haul_session_allocate(&command->session));
+    haul_train_note_memory(command, HAUL_TRAIN_ALLOCATED);
     append_command(&line, command->cli);
     haul_status status = haul_record_open(&command->record, config->run_dir, line.data, config);
     haul_string_deinit(&line);
@@ -315,8 +337,9 @@ haul_status haul_cli_train(const haul_cli *cli, haul_config *config) {
     }
     if (status == HAUL_OK) {
         print_tail(&command);
-        haul_train_print_model(&command);
-        status = print_memory(&command.session);
+        haul_train_print_model(&command.session);
+        haul_train_note_memory(&command, HAUL_TRAIN_OPEN);
+        status = haul_train_print_memory(&command);
     }
     if (status == HAUL_OK) {
         status = config->dry_run || config->device == HAUL_DEVICE_META

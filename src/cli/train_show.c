@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
-#include "base/process.h"
+#include "base/memory.h"
 #include "config/validate.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static void on_step(void *context, const haul_train *train, double loss, double 
         .tokens_per_second = rate,
         .mfu = ceiling > 0 ? rate * haul_model_flops_per_token(config) / ceiling : (double)NAN,
         .eta_seconds = (double)(total - train->progress.iteration) * command->smooth_seconds,
-        .memory_bytes = haul_process_resident_bytes()};
+        .memory_bytes = haul_device_used_bytes(&train->session->device)};
     haul_live_line_update(&command->live, &state, haul_clock_seconds());
 }
 
@@ -49,6 +49,7 @@ static void on_interval(void *context, const haul_train *train, const haul_itera
     char timestamp[HAUL_TIMESTAMP_BYTES];
     haul_string line = {0};
     haul_iteration shown = *means;
+    haul_train_note_memory(command, HAUL_TRAIN_RUNNING);
     shown.throughput = (double)NAN;
     haul_iteration_timestamp(haul_clock_wall(), timestamp);
     haul_iteration_line(&shown, timestamp, &line);
@@ -88,6 +89,31 @@ static void on_checkpoint(void *context, const haul_train *train, const char *pa
     print_line(command, &line);
     haul_string_deinit(&line);
     warn_on_failure(command, haul_record_checkpoint(&command->record, train, path, bytes, seconds));
+}
+
+/* The trace, and what the device's time went to. */
+static void on_profiled(void *context, const haul_train *train, const char *path,
+                        const haul_profile_times *times) {
+    haul_train_command *command = context;
+    haul_string line = {0};
+    if (path == NULL) {
+        haul_live_line_clear(&command->live);
+        haul_cli_note(command->cli, "no profile: %s", haul_error_message());
+        return;
+    }
+    double window = (double)haul_max(times->window, 1);
+    haul_string_append_format(&line, "profile up to iteration %lld: %s; of %.4g ms",
+                              (long long)train->progress.iteration, path, 1e-6 * window);
+    for (int i = 0; i < HAUL_PROFILE_CLASSES; i++) {
+        double share = (double)times->nanoseconds[i] / window;
+        if (times->nanoseconds[i] > 0) {
+            haul_string_append_format(&line, ", %s %.1f%%",
+                                      haul_profile_class_name((haul_profile_class)i), 100 * share);
+        }
+    }
+    haul_string_append_text(&line, "\n");
+    print_line(command, &line);
+    haul_string_deinit(&line);
 }
 
 static void on_skipped(void *context, const haul_train *train, const char *parameter) {
@@ -155,6 +181,7 @@ haul_status haul_train_show_init(haul_train_command *command) {
                                                     .interval = on_interval,
                                                     .evaluation = on_evaluation,
                                                     .checkpoint = on_checkpoint,
+                                                    .profiled = on_profiled,
                                                     .skipped = on_skipped};
     return init_generator(command);
 }
@@ -164,9 +191,8 @@ void haul_train_show_end(haul_train_command *command) {
     haul_live_line_deinit(&command->live);
 }
 
-void haul_train_print_model(const haul_train_command *command) {
-    const haul_config *config = command->config;
-    const haul_session *session = &command->session;
+void haul_train_print_model(const haul_session *session) {
+    const haul_config *config = session->config;
     int64_t micro_batches = haul_session_micro_batches(config);
     char device[256];
     session->device.backend->describe(&session->device, device, sizeof device);

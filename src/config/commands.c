@@ -109,6 +109,33 @@ static const haul_command_info table[HAUL_COMMANDS] = {
             .required = {"output"},
             .examples = {"haul checkpoint export checkpoints --output my-model"},
         },
+    [HAUL_COMMAND_BENCH_TRAIN] =
+        {
+            .name = "bench train",
+            .summary = "measure how fast a model trains",
+            .text =
+                "Runs training steps on made-up data: two seconds and two steps to warm up, then "
+                "the steps that are timed, then one that tells where the time goes. Prints tokens "
+                "and operations a second beside the device's peak, and writes nothing unless "
+                "--json asks for it. Takes all flags of haul train; those about data, learning "
+                "rate, checkpoints, evaluation and logs change nothing here. A preset is cut to 16 "
+                "micro-batches a step.",
+            .trains = true,
+            .examples = {"haul bench train --preset gpt2-124m --micro-batch-size 1",
+                         "haul bench train --preset llama3-8b --device cuda --json llama.json"},
+        },
+    [HAUL_COMMAND_BENCH_KERNELS] =
+        {
+            .name = "bench kernels",
+            .summary = "measure each operation of a training step alone",
+            .text = "Times every distinct operation of a model's step by itself, on random data, "
+                    "and prints what it reaches of the device's copy bandwidth or of its largest "
+                    "product, both measured in the same run. Takes all flags of haul train; "
+                    "without any, the preset is llama3-8b.",
+            .trains = true,
+            .examples = {"haul bench kernels --preset tiny",
+                         "haul bench kernels --preset llama3-8b --device cuda"},
+        },
     [HAUL_COMMAND_REPORT] =
         {
             .name = "report",
@@ -154,6 +181,14 @@ static const haul_command_info table[HAUL_COMMANDS] = {
 
 const haul_command_info *haul_command_at(haul_command command) {
     return &table[command];
+}
+
+bool haul_command_takes(haul_command command, int64_t index) {
+    unsigned commands = HAUL_COMMAND_BIT(command);
+    if (table[command].trains) {
+        commands |= HAUL_COMMAND_BIT(HAUL_COMMAND_TRAIN);
+    }
+    return (haul_flag_at(index)->commands & commands) != 0;
 }
 
 /* How many words of argv spell `name` ("data build"): all of its words, or 0. */

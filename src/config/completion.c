@@ -28,7 +28,7 @@ static void append_next_words(haul_string *out, const char *prefix) {
 
 static void append_flag_names(haul_string *out, haul_command command) {
     for (int64_t i = 0; i < haul_flag_count(); i++) {
-        if ((haul_flag_at(i)->commands & HAUL_COMMAND_BIT(command)) != 0) {
+        if (haul_command_takes(command, i)) {
             haul_string_append_format(out, " --%s", haul_flag_at(i)->name);
         }
     }
@@ -48,7 +48,7 @@ static void append_commands(haul_string *out) {
         append_flag_names(out, (haul_command)i);
         haul_string_append_text(out, "\" ;;\n");
     }
-    static const char *const prefixes[] = {"data tokenizer ", "data ", "checkpoint ", ""};
+    static const char *const prefixes[] = {"data tokenizer ", "data ", "checkpoint ", "bench ", ""};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         haul_string_append_format(out, "    \"%s\"*) offered=\"", prefixes[i]);
         append_next_words(out, prefixes[i]);

@@ -47,6 +47,8 @@ typedef enum haul_lr_wsd_decay_style {
 
 typedef enum haul_optimizer_kind { HAUL_OPTIMIZER_ADAM, HAUL_OPTIMIZER_SGD } haul_optimizer_kind;
 
+typedef enum haul_moment_dtype { HAUL_MOMENT_FP32, HAUL_MOMENT_BF16 } haul_moment_dtype;
+
 /* AUTO: HuggingFaceTokenizer where --tokenizer-model is given, else what the data set's files
  * say, else ByteTokenizer. */
 typedef enum haul_tokenizer_kind {
@@ -61,6 +63,10 @@ typedef enum haul_recompute_granularity {
     HAUL_RECOMPUTE_FULL,
     HAUL_RECOMPUTE_SELECTIVE /* the same as NONE: attention is always computed again */
 } haul_recompute_granularity;
+
+typedef enum haul_fp8_format { HAUL_FP8_OFF, HAUL_FP8_E4M3, HAUL_FP8_HYBRID } haul_fp8_format;
+
+typedef enum haul_fp8_recipe { HAUL_FP8_TENSORWISE, HAUL_FP8_BLOCKWISE } haul_fp8_recipe;
 
 typedef enum haul_device_kind {
     HAUL_DEVICE_CPU,
@@ -129,6 +135,11 @@ typedef struct haul_config {
     double attention_dropout;
     double init_method_std;
     bool bf16;
+    haul_fp8_format fp8_format; /* of the products of linear layers; the head stays as it is */
+    haul_fp8_recipe fp8_recipe;
+    bool first_last_layers_bf16; /* with fp8_format: these layers stay as they are */
+    int64_t num_layers_at_start_in_bf16;
+    int64_t num_layers_at_end_in_bf16;
 
     /* training */
     int64_t micro_batch_size;
@@ -153,11 +164,14 @@ typedef struct haul_config {
     double adam_beta1;
     double adam_beta2;
     double adam_eps;
+    haul_moment_dtype exp_avg_dtype;
+    haul_moment_dtype exp_avg_sq_dtype;
     double sgd_momentum;
     int64_t seed;
     int64_t exit_interval;         /* 0: never */
     int64_t exit_duration_in_mins; /* 0: never */
     haul_recompute_granularity recompute_granularity;
+    haul_text_list recompute_modules; /* of selective: core_attn, layernorm, activation */
 
     /* data */
     haul_text_list data_path; /* prefixes, or weight and prefix in turn */
@@ -180,6 +194,11 @@ typedef struct haul_config {
     const char *run_dir;
     const char *name;
     const char *sample_prompt;
+    bool profile;
+    bool use_pytorch_profiler;
+    int64_t profile_step_start; /* the first iteration that is profiled */
+    int64_t profile_step_end;   /* the first behind it that is not */
+    haul_text_list profile_ranks;
 
     /* machine */
     const char *preset;
@@ -187,6 +206,10 @@ typedef struct haul_config {
     int64_t threads; /* 0: all cores */
     haul_cpu_product_dtype cpu_product_dtype;
     bool dry_run;
+
+    /* bench */
+    int64_t bench_steps;
+    const char *json; /* a file */
 
     /* generate */
     const char *prompt;

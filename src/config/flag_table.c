@@ -11,6 +11,8 @@ enum {
     TOKENIZER = HAUL_COMMAND_BIT(HAUL_COMMAND_DATA_TOKENIZER_TRAIN),
     EXPORT = HAUL_COMMAND_BIT(HAUL_COMMAND_CHECKPOINT_EXPORT),
     REPORT = HAUL_COMMAND_BIT(HAUL_COMMAND_REPORT),
+    BENCH_TRAIN = HAUL_COMMAND_BIT(HAUL_COMMAND_BENCH_TRAIN),
+    BENCH = BENCH_TRAIN | HAUL_COMMAND_BIT(HAUL_COMMAND_BENCH_KERNELS),
     RUNS_MODEL = TRAIN | EVAL | GENERATE,
     ALL = HAUL_COMMAND_BIT(HAUL_COMMANDS) - 1
 };
@@ -22,6 +24,7 @@ static const haul_flag_kind on_off = {.type = HAUL_FLAG_BOOL};
 static const haul_flag_kind size = {.type = HAUL_FLAG_INT, .minimum = 1, .maximum = 1e8};
 static const haul_flag_kind batch = {.type = HAUL_FLAG_INT, .minimum = 1, .maximum = 1e7};
 static const haul_flag_kind threads = {.type = HAUL_FLAG_INT, .minimum = 1, .maximum = 4096};
+static const haul_flag_kind repeats = {.type = HAUL_FLAG_INT, .minimum = 1, .maximum = 1000};
 static const haul_flag_kind count = {.type = HAUL_FLAG_INT, .minimum = 1, .maximum = 1e12};
 static const haul_flag_kind count_or_zero = {.type = HAUL_FLAG_INT, .minimum = 0, .maximum = 1e12};
 static const haul_flag_kind seed = {.type = HAUL_FLAG_INT, .minimum = 0, .maximum = 4294967295.0};
@@ -38,7 +41,9 @@ static const haul_flag_kind directory = {.type = HAUL_FLAG_TEXT, .value = "DIR"}
 static const haul_flag_kind prefix = {.type = HAUL_FLAG_TEXT, .value = "PREFIX"};
 static const haul_flag_kind files = {.type = HAUL_FLAG_LIST, .value = "FILE"};
 static const haul_flag_kind prefixes = {.type = HAUL_FLAG_LIST, .value = "PREFIX"};
+static const haul_flag_kind ranks = {.type = HAUL_FLAG_LIST, .value = "RANK"};
 static const haul_flag_kind keys = {.type = HAUL_FLAG_LIST, .value = "KEY"};
+static const haul_flag_kind modules = {.type = HAUL_FLAG_LIST, .value = "MODULE"};
 static const haul_flag_kind texts = {.type = HAUL_FLAG_LIST, .value = "TEXT"};
 
 static const haul_flag_kind position = {.type = HAUL_FLAG_CHOICE,
@@ -51,9 +56,14 @@ static const haul_flag_kind decay_style = {
 static const haul_flag_kind wsd_style = {
     .type = HAUL_FLAG_CHOICE, .choices = {"exponential", "linear", "cosine", "minus_sqrt"}};
 static const haul_flag_kind optimizer = {.type = HAUL_FLAG_CHOICE, .choices = {"adam", "sgd"}};
+static const haul_flag_kind moment = {.type = HAUL_FLAG_CHOICE, .choices = {"fp32", "bf16"}};
 static const haul_flag_kind tokenizer = {
     .type = HAUL_FLAG_CHOICE,
     .choices = {"auto", "ByteTokenizer", "NullTokenizer", "HuggingFaceTokenizer"}};
+static const haul_flag_kind fp8_format = {.type = HAUL_FLAG_CHOICE,
+                                          .choices = {"none", "e4m3", "hybrid"}};
+static const haul_flag_kind fp8_recipe = {.type = HAUL_FLAG_CHOICE,
+                                          .choices = {"tensorwise", "blockwise"}};
 static const haul_flag_kind granularity = {.type = HAUL_FLAG_CHOICE,
                                            .choices = {"none", "full", "selective"}};
 static const haul_flag_kind device = {.type = HAUL_FLAG_CHOICE,
@@ -126,6 +136,19 @@ static const haul_flag table[] = {
      "standard deviation of the initial weights"},
     {"bf16", &on_off, HAUL_GROUP_MODEL, RUNS_MODEL, AT(bf16), NULL,
      "parameters and activations in bf16 instead of f32"},
+    {"fp8-format", &fp8_format, HAUL_GROUP_MODEL, TRAIN, AT(fp8_format), NULL,
+     "linear layers multiply in FP8: all e4m3, or hybrid with e5m2 for gradients; embedding, "
+     "norms, "
+     "attention and head stay as they are"},
+    {"fp8-recipe", &fp8_recipe, HAUL_GROUP_MODEL, TRAIN, AT(fp8_recipe), NULL,
+     "what shares a scale: tensorwise: a tensor, by its present largest value; blockwise: 128 "
+     "elements of a row, 128 x 128 of a weight, scales powers of two"},
+    {"first-last-layers-bf16", &on_off, HAUL_GROUP_MODEL, TRAIN, AT(first_last_layers_bf16), NULL,
+     "with --fp8-format: the first and last transformer layers stay out of FP8"},
+    {"num-layers-at-start-in-bf16", &count_or_zero, HAUL_GROUP_MODEL, TRAIN,
+     AT(num_layers_at_start_in_bf16), "1", "how many first layers --first-last-layers-bf16 means"},
+    {"num-layers-at-end-in-bf16", &count_or_zero, HAUL_GROUP_MODEL, TRAIN,
+     AT(num_layers_at_end_in_bf16), "1", "how many last layers --first-last-layers-bf16 means"},
 
     {"micro-batch-size", &batch, HAUL_GROUP_TRAINING, TRAIN | EVAL, AT(micro_batch_size), NULL,
      "sequences computed at a time"},
@@ -147,6 +170,11 @@ static const haul_flag table[] = {
      "decay of the second moment"},
     {"adam-eps", &fraction, HAUL_GROUP_TRAINING, TRAIN, AT(adam_eps), "1e-8",
      "added to the root of the second moment"},
+    {"exp-avg-dtype", &moment, HAUL_GROUP_TRAINING, TRAIN, AT(exp_avg_dtype), NULL,
+     "what adam keeps the first moment in; bf16 takes 2 bytes a parameter instead of 4 and is "
+     "rounded at random"},
+    {"exp-avg-sq-dtype", &moment, HAUL_GROUP_TRAINING, TRAIN, AT(exp_avg_sq_dtype), NULL,
+     "the same of the second moment"},
     {"sgd-momentum", &fraction, HAUL_GROUP_TRAINING, TRAIN, AT(sgd_momentum), "0.9",
      "momentum of --optimizer sgd"},
     {"seed", &seed, HAUL_GROUP_TRAINING, TRAIN | GENERATE | BUILD, AT(seed), "1234",
@@ -158,7 +186,11 @@ static const haul_flag table[] = {
     {"recompute-granularity", &granularity, HAUL_GROUP_TRAINING, TRAIN, AT(recompute_granularity),
      NULL,
      "full: keep only the input of each layer and compute the rest again, to save memory; "
-     "selective changes nothing: haul never keeps the attention matrix"},
+     "selective: those of --recompute-modules"},
+    {"recompute-modules", &modules, HAUL_GROUP_TRAINING, TRAIN, AT(recompute_modules), "core_attn",
+     "what selective computes again: layernorm, activation, and core_attn, which always is, as "
+     "haul "
+     "never keeps the attention matrix"},
 
     {"lr", &rate, HAUL_GROUP_LEARNING_RATE, TRAIN, AT(lr), NULL, "highest learning rate"},
     {"min-lr", &rate, HAUL_GROUP_LEARNING_RATE, TRAIN, AT(min_lr), "0.0",
@@ -236,6 +268,19 @@ static const haul_flag table[] = {
     {"name", &name, HAUL_GROUP_OUTPUT, TRAIN, AT(name), NULL, "name of this run"},
     {"sample-prompt", &any_text, HAUL_GROUP_OUTPUT, TRAIN, AT(sample_prompt), NULL,
      "write a continuation of this text at each evaluation"},
+    {"profile", &on_off, HAUL_GROUP_OUTPUT, TRAIN, AT(profile), NULL,
+     "profile some iterations: with --use-pytorch-profiler haul writes a trace; without it, it "
+     "tells "
+     "nsys profile --capture-range=cudaProfilerApi when to record"},
+    {"use-pytorch-profiler", &on_off, HAUL_GROUP_OUTPUT, TRAIN, AT(use_pytorch_profiler), NULL,
+     "with --profile: write what PyTorch's profiler would, torch_profile/rank-0.json.gz beside "
+     "--tensorboard-dir or in the directory of the run, for Perfetto and other viewers"},
+    {"profile-step-start", &count_or_zero, HAUL_GROUP_OUTPUT, TRAIN, AT(profile_step_start), "10",
+     "first iteration to profile"},
+    {"profile-step-end", &count_or_zero, HAUL_GROUP_OUTPUT, TRAIN, AT(profile_step_end), "12",
+     "iteration before which profiling ends"},
+    {"profile-ranks", &ranks, HAUL_GROUP_OUTPUT, TRAIN, AT(profile_ranks), "0",
+     "processes to profile; haul trains in one, 0"},
     {"output", &file, HAUL_GROUP_OUTPUT, TOKENIZER | REPORT | EXPORT, AT(output), NULL,
      "file, or directory of a model, to write"},
 
@@ -263,6 +308,10 @@ static const haul_flag table[] = {
      NULL, "how the processor multiplies bf16 matrices; auto: by a short measurement"},
     {"dry-run", &on_off, HAUL_GROUP_MACHINE, TRAIN, AT(dry_run), NULL,
      "plan the training, print parameters, operations and memory, and stop"},
+    {"bench-steps", &repeats, HAUL_GROUP_MACHINE, BENCH_TRAIN, AT(bench_steps), "3",
+     "steps to time; their median counts"},
+    {"json", &file, HAUL_GROUP_MACHINE, BENCH, AT(json), NULL,
+     "write the numbers to this file, too"},
     {"help", &on_off, HAUL_GROUP_MACHINE, ALL, AT(help), NULL, "print this help"},
 };
 

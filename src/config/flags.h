@@ -19,6 +19,8 @@ typedef enum haul_command {
     HAUL_COMMAND_CHECKPOINT_SHOW,
     HAUL_COMMAND_CHECKPOINT_VERIFY,
     HAUL_COMMAND_CHECKPOINT_EXPORT,
+    HAUL_COMMAND_BENCH_TRAIN,
+    HAUL_COMMAND_BENCH_KERNELS,
     HAUL_COMMAND_REPORT,
     HAUL_COMMAND_DOCTOR,
     HAUL_COMMAND_HELP,
@@ -36,6 +38,7 @@ typedef struct haul_command_info {
     const char *operand; /* what it takes besides flags, as "DIR"; NULL for nothing */
     int64_t operands_min;
     int64_t operands_max;
+    bool trains;             /* takes the flags of haul train, too */
     const char *required[3]; /* flags that it insists on, then NULL */
     const char *examples[3]; /* whole command lines, then NULL */
 } haul_command_info;
@@ -93,6 +96,9 @@ const char *haul_flag_alias(const haul_flag *flag);
 
 const char *haul_flag_group_name(haul_flag_group group);
 const haul_command_info *haul_command_at(haul_command command);
+
+/* Whether the command takes flag `index` of the table, as its own or as one of haul train's. */
+bool haul_command_takes(haul_command command, int64_t index);
 
 /* The command that argv[0], argv[1], ... name ("data" "build"); the number of words it takes goes
  * to `words`. HAUL_ERROR_USAGE with a hint when there is none. */

@@ -25,6 +25,10 @@ static bool loads_no_state(const haul_config *config) {
     return config->load == NULL || haul_config_is_huggingface(config->load);
 }
 
+static bool trains_without_fp8(const haul_config *config) {
+    return config->fp8_format == HAUL_FP8_OFF;
+}
+
 static const haul_megatron_rule rules[] = {
     /* Parallelism: one process now. */
     {.names = "tensor-model-parallel-size pipeline-model-parallel-size context-parallel-size "
@@ -37,13 +41,17 @@ static const haul_megatron_rule rules[] = {
     {.names = "fake-process-group hybrid-context-parallel", .reason = "haul trains in one process"},
 
     /* Precision. */
-    {.names = "fp16 fp16-lm-cross-entropy fp8-format fp4-format te-precision-config-file "
+    {.names = "fp16 fp16-lm-cross-entropy fp4-format te-precision-config-file "
               "use-kitchen-attention",
-     .reason = "haul trains in f32 or --bf16"},
+     .reason = "haul trains in f32, --bf16 or --fp8-format"},
+    {.names = "no-fp8-wgrad disable-fp8-wgrad fp8-output-proj "
+              "fp8-quantizer-factory fp8-margin",
+     .harmless = trains_without_fp8,
+     .reason = "in FP8 haul computes the three products of the linear layers, all with the same "
+               "recipe"},
     {.names = "fp32-residual-connection grad-reduce-in-bf16 output-logit-dtype",
      .reason = "it would change the rounding"},
-    {.names = "main-grads-dtype main-params-dtype exp-avg-dtype exp-avg-sq-dtype "
-              "megatron-fsdp-main-params-dtype",
+    {.names = "main-grads-dtype main-params-dtype megatron-fsdp-main-params-dtype",
      .neutral = "fp32",
      .reason = "haul keeps them in f32"},
     {.names = "megatron-fsdp-main-grads-dtype",
@@ -130,8 +138,8 @@ static const haul_megatron_rule rules[] = {
     /* From here on: taken at any value. First what only a flag reads that is refused above, or a
      * word that haul's own flags refuse, as --optimizer muon. */
     {.names = "moe-* mtp-* dsa-* no-dsa-* disable-dsa-* mup-* mhc-* muon-* lion-* mamba-* gdp-* "
-              "disable-mamba-mem-eff-path fp8-* no-fp8-wgrad disable-fp8-wgrad fp4-* "
-              "first-last-layers-bf16 num-layers-at-* keep-fp8-transpose-cache "
+              "disable-mamba-mem-eff-path fp8-* fp4-* "
+              "keep-fp8-transpose-cache "
               "reuse-grad-buf-for-mxfp8-param-ag kitchen-attention-backend qk-clip-*"},
     {.names = "q-lora-rank kv-lora-rank qk-head-dim qk-pos-emb-head-dim v-head-dim mscale "
               "mscale-all-dim rotary-scaling-factor cache-mla-latents mla-down-proj-fusion "
@@ -159,7 +167,7 @@ static const haul_megatron_rule rules[] = {
               "init-model-with-meta-device data-parallel-random-init"},
 
     /* Memory. */
-    {.names = "recompute-method recompute-num-layers recompute-modules "
+    {.names = "recompute-method recompute-num-layers "
               "distribute-saved-activations cpu-offloading-* fine-grained-* offload-modules "
               "min-offloaded-tensor-size delay-offload-until-cuda-graph delta-offload-* "
               "activation-offload-fraction optimizer-cpu-offload optimizer-offload-fraction "
@@ -202,8 +210,8 @@ static const haul_megatron_rule rules[] = {
 
     /* Logs, profiles, health, restarts. */
     {.names = "log-* no-log-* disable-log-* logging-level timing-* no-barrier-* tensorboard-* "
-              "wandb-* otel-* one-logger-* no-one-logger app-tag-* profile profile-* "
-              "use-pytorch-profiler pytorch-profiler-* record-* memory-snapshot-path nvtx-ranges "
+              "wandb-* otel-* one-logger-* no-one-logger app-tag-* pytorch-profiler-* record-* "
+              "memory-snapshot-path nvtx-ranges "
               "config-logger-dir dump-param-to-param-group-map run-workload-inspector-server"},
     {.names = "rerun-mode check-for-* no-check-for-nan-in-loss-and-grad check-weight-hash-* "
               "result-rejected-tracker-filename gpu-sniff-test-interval straggler-* "

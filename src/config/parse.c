@@ -64,7 +64,7 @@ static bool ends_flags(const char *word) {
 }
 
 static bool belongs(int64_t flag, haul_command command) {
-    return flag >= 0 && (haul_flag_at(flag)->commands & HAUL_COMMAND_BIT(command)) != 0;
+    return flag >= 0 && haul_command_takes(command, flag);
 }
 
 static const char *command_name(const word_reader *reader) {
@@ -221,7 +221,8 @@ static haul_status read_flag(word_reader *reader) {
         return read_switch(reader, haul_flag_at(positive), &word, "false");
     }
     haul_megatron_values takes = haul_megatron_flag_find(word.name);
-    if (reader->command == HAUL_COMMAND_TRAIN && takes != HAUL_MEGATRON_UNKNOWN) {
+    bool trains = reader->command == HAUL_COMMAND_TRAIN || haul_command_at(reader->command)->trains;
+    if (trains && takes != HAUL_MEGATRON_UNKNOWN) {
         return read_foreign(reader, &word, takes);
     }
     return refuse_flag(reader, word.name);

@@ -83,6 +83,28 @@ static bool is_bf16(const haul_config *config) {
     return config->bf16;
 }
 
+static bool is_selective(const haul_config *config) {
+    return config->recompute_granularity == HAUL_RECOMPUTE_SELECTIVE;
+}
+
+static bool is_fp8(const haul_config *config) {
+    return config->fp8_format != HAUL_FP8_OFF;
+}
+
+static bool is_partly_fp8(const haul_config *config) {
+    return is_fp8(config) && config->first_last_layers_bf16;
+}
+
+static bool profiles(const haul_config *config) {
+    return config->profile;
+}
+
+/* Who else would look is a profiler of the card. */
+static bool has_profiler(const haul_config *config) {
+    return config->use_pytorch_profiler || config->device == HAUL_DEVICE_CUDA ||
+           config->device == HAUL_DEVICE_AUTO;
+}
+
 /* Flags, separated by blanks, that count only while `counts` holds. */
 typedef struct condition {
     const char *flags;
@@ -95,7 +117,7 @@ static const condition conditions[] = {
     {"add-qkv-bias", lacks_biases, "--disable-bias-linear"},
     {"rotary-base rotary-percent use-rope-scaling", is_rope, "--position-embedding-type rope"},
     {"rope-scaling-factor", is_rope_scaled, "--use-rope-scaling"},
-    {"adam-beta1 adam-beta2 adam-eps", is_adam, "--optimizer adam"},
+    {"adam-beta1 adam-beta2 adam-eps exp-avg-dtype exp-avg-sq-dtype", is_adam, "--optimizer adam"},
     {"sgd-momentum", is_sgd, "--optimizer sgd"},
     {"min-lr", decays, "a --lr-decay-style other than constant"},
     {"lr-decay-iters lr-decay-samples", has_decay_length, "a --lr-decay-style other than constant"},
@@ -108,7 +130,14 @@ static const condition conditions[] = {
     {"eval-iters sample-prompt", evaluates, "--eval-interval"},
     {"save-interval keep-checkpoints", saves, "--save"},
     {"name", names_directory, "no --run-dir"},
+    {"use-pytorch-profiler profile-step-start profile-step-end profile-ranks", profiles,
+     "--profile"},
+    {"profile", has_profiler, "--use-pytorch-profiler or --device cuda"},
     {"cpu-product-dtype", is_bf16, "--bf16"},
+    {"recompute-modules", is_selective, "--recompute-granularity selective"},
+    {"fp8-recipe first-last-layers-bf16", is_fp8, "--fp8-format"},
+    {"num-layers-at-start-in-bf16 num-layers-at-end-in-bf16", is_partly_fp8,
+     "--fp8-format and --first-last-layers-bf16"},
 };
 
 /* Whether the command line asks for something by this flag; a switch turned off does not. */
@@ -172,11 +201,20 @@ haul_status haul_config_surprises(const haul_config *config, haul_string *out) {
         haul_string_append_text(out, "positions are learned; Llama and most models today have "
                                      "--position-embedding-type rope\n");
     }
+    if (is_fp8(config) && is_default(config, "fp8-recipe")) {
+        haul_string_append_text(out, "FP8 scales follow each tensor's present largest value, "
+                                     "--fp8-recipe tensorwise; Megatron-LM's default, delayed, "
+                                     "would take them from earlier steps\n");
+    }
     if (config->save == NULL) {
         haul_string_append_text(out, "no checkpoint is written without --save DIR\n");
     }
     if (config->eval_interval == 0) {
         haul_string_append_text(out, "nothing is evaluated without --eval-interval N\n");
+    }
+    if (config->profile && config->profile_step_start > haul_config_iterations(config)) {
+        haul_string_append_text(out, "nothing is profiled: --profile-step-start is behind the last "
+                                     "iteration\n");
     }
     append_ignored(config, out);
     HAUL_TRY(append_without_effect(config, out));

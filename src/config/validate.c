@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "config/flags.h"
+#include "config/number.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -122,6 +123,25 @@ static void derive_widths(haul_config *config, mistakes *found) {
     }
 }
 
+/* A product in FP8 takes rows of whole groups of 16 codes. */
+static void check_fp8(const haul_config *config, mistakes *found) {
+    const struct {
+        const char *what;
+        int64_t size;
+    } widths[] = {
+        {"--hidden-size", config->hidden_size},
+        {"--ffn-hidden-size", config->ffn_hidden_size},
+        {"the width of all queries", config->num_attention_heads * config->kv_channels},
+        {"the width of all keys", config->num_query_groups * config->kv_channels},
+    };
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        if (config->fp8_format != HAUL_FP8_OFF && widths[i].size % 16 != 0) {
+            mistake(found, "%s is %lld, must be a multiple of 16 with --fp8-format", widths[i].what,
+                    (long long)widths[i].size);
+        }
+    }
+}
+
 static void finalize_model(haul_config *config, mistakes *found) {
     need(found, "num-layers", config->num_layers);
     bool has_width = need(found, "hidden-size", config->hidden_size);
@@ -133,6 +153,7 @@ static void finalize_model(haul_config *config, mistakes *found) {
         divide_heads(config, found);
         check_qkv_width(config, found);
         check_rotation(config, found);
+        check_fp8(config, found);
     }
     if (config->swiglu && config->openai_gelu) {
         mistake(found, "--swiglu and --openai-gelu exclude each other");
@@ -144,7 +165,32 @@ static void finalize_model(haul_config *config, mistakes *found) {
     need_below_one(found, "attention-dropout", config->attention_dropout);
 }
 
+static void check_recompute(const haul_config *config, mistakes *found) {
+    static const char *const known[] = {"core_attn", "layernorm", "activation"};
+    for (int64_t i = 0; i < config->recompute_modules.count; i++) {
+        const char *module = config->recompute_modules.items[i];
+        bool is_known = false;
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+            is_known |= strcmp(module, known[k]) == 0;
+        }
+        if (!is_known) {
+            mistake(found,
+                    "--recompute-modules has %s, must be of core_attn, layernorm, activation",
+                    module);
+        }
+    }
+}
+
+bool haul_config_recomputes(const haul_config *config, const char *module) {
+    bool found = false;
+    for (int64_t i = 0; i < config->recompute_modules.count; i++) {
+        found |= strcmp(config->recompute_modules.items[i], module) == 0;
+    }
+    return found && config->recompute_granularity == HAUL_RECOMPUTE_SELECTIVE;
+}
+
 static void finalize_batch(haul_config *config, mistakes *found) {
+    check_recompute(config, found);
     if (need(found, "seq-length", config->seq_length)) {
         if (config->max_position_embeddings == 0) {
             config->max_position_embeddings = config->seq_length;
@@ -304,6 +350,20 @@ static bool is_split(const char *text) {
     return numbers >= 1 && numbers <= 3 && sum > 0 && isfinite(sum);
 }
 
+static void check_profile(const haul_config *config, mistakes *found) {
+    for (int64_t i = 0; i < config->profile_ranks.count; i++) {
+        int64_t rank;
+        if (!haul_parse_int(config->profile_ranks.items[i], &rank) || rank < 0) {
+            mistake(found, "--profile-ranks is \"%s\", must be whole numbers from 0",
+                    config->profile_ranks.items[i]);
+        }
+    }
+    if (config->profile && config->profile_step_end <= config->profile_step_start) {
+        mistake(found, "--profile-step-end is %lld, must be above --profile-step-start %lld",
+                (long long)config->profile_step_end, (long long)config->profile_step_start);
+    }
+}
+
 static haul_status finalize_data(haul_config *config, mistakes *found) {
     int sources = (config->data_path.count > 0) + (config->text != NULL) + config->mock_data;
     if (sources > 1) {
@@ -343,6 +403,7 @@ haul_status haul_config_finalize(haul_config *config) {
     finalize_model(config, &found);
     finalize_batch(config, &found);
     finalize_learning(config, &found);
+    check_profile(config, &found);
     HAUL_TRY(finalize_data(config, &found));
     return report(&found);
 }

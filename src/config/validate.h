@@ -13,6 +13,9 @@ haul_status haul_config_finalize(haul_config *config);
 /* The part of it that concerns the shape of the model, for eval and generate. */
 haul_status haul_config_finalize_model(haul_config *config);
 
+/* Whether --recompute-granularity selective computes this module of --recompute-modules again. */
+bool haul_config_recomputes(const haul_config *config, const char *module);
+
 /* Appends a line for each setting of a finalized training that surprises people: the defaults of
  * Megatron-LM that are unusual today; one line names Megatron-LM's flags that haul took and that
  * change nothing, one haul's own flags that have no effect beside the others. */

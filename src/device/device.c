@@ -1,10 +1,12 @@
 #include "device/device.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/process.h"
 #include "device/plugin.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +65,11 @@ int64_t haul_device_available_bytes(const haul_device *device) {
                                                     : haul_process_available_bytes();
 }
 
+int64_t haul_device_used_bytes(const haul_device *device) {
+    return device->backend->used_bytes != NULL ? device->backend->used_bytes(device)
+                                               : haul_process_resident_bytes();
+}
+
 haul_status haul_device_allocate_host(haul_device *device, int64_t bytes, void **out) {
     if (!haul_device_in_host_memory(device)) {
         return device->backend->allocate_host(device, bytes, out);
@@ -97,6 +104,45 @@ haul_status haul_stream_wait(haul_stream *stream) {
     return haul_stream_status(stream);
 }
 
+void haul_stream_mark(haul_stream *stream, int place) {
+    if (stream->device->backend->mark != NULL) {
+        stream->device->backend->mark(stream, place);
+    }
+}
+
+haul_status haul_stream_wait_mark(haul_stream *stream, int place) {
+    if (stream->device->backend->wait_mark != NULL) {
+        stream->device->backend->wait_mark(stream, place);
+    }
+    return haul_stream_status(stream);
+}
+
+void haul_stream_stamp(haul_stream *stream, haul_stamp *stamp) {
+    if (stream->device->backend->stamp != NULL) {
+        stream->device->backend->stamp(stream, &stamp->event);
+    } else {
+        stamp->seconds = haul_clock_seconds();
+    }
+}
+
+double haul_stream_elapsed(haul_stream *stream, const haul_stamp *from, const haul_stamp *to) {
+    return stream->device->backend->elapsed != NULL
+               ? stream->device->backend->elapsed(stream, from->event, to->event)
+               : to->seconds - from->seconds;
+}
+
+void haul_stamp_deinit(const haul_device *device, haul_stamp *stamp) {
+    if (stamp->event != NULL) {
+        device->backend->release_event(stamp->event);
+    }
+    *stamp = (haul_stamp){0};
+}
+
+haul_condition haul_device_condition(const haul_device *device) {
+    const haul_condition unknown = {.clock_hertz = (double)NAN, .power_watts = (double)NAN};
+    return device->backend->condition != NULL ? device->backend->condition(device) : unknown;
+}
+
 static void record(haul_stream *stream, haul_op op, const haul_op_entry *entry, const void *args) {
     haul_recording *recording = stream->recording;
     haul_cost cost = haul_op_cost(op, args);
@@ -119,12 +165,15 @@ void haul_launch(haul_stream *stream, haul_op op, const void *args) {
                          stream->device->backend->name, haul_op_name(op));
         return;
     }
+    if (stream->observe != NULL) {
+        stream->observe(stream->observe_context, op, args);
+    }
     if (stream->recording != NULL) {
         record(stream, op, entry, args);
         return;
     }
-    if (stream->observe != NULL) {
-        stream->observe(stream->observe_context, op, args);
-    }
     entry->launch(stream, args);
+    if (stream->observe_end != NULL) {
+        stream->observe_end(stream->observe_context, op);
+    }
 }

@@ -21,6 +21,7 @@ typedef enum haul_op {
     HAUL_OP_NORM,
     HAUL_OP_NORM_BACKWARD,
     HAUL_OP_PACK,
+    HAUL_OP_QUANTIZE,
     HAUL_OP_MATMUL, /* its own backward, twice: dgrad and wgrad */
     HAUL_OP_BIAS_BACKWARD,
     HAUL_OP_ROPE, /* its own backward, with `inverse` */
@@ -129,7 +130,70 @@ typedef struct haul_norm_backward_args {
     bool accumulate;        /* of d_weight and d_bias */
 } haul_norm_backward_args;
 
-/* c = op(a) op(b) + bias, op = transpose or nothing, with sums in f32 at least. The three products
+/* How a matrix [R, C] of FP8 codes is scaled; an element is its code times its scale, f32. */
+typedef enum haul_scaling {
+    HAUL_SCALING_NONE,   /* no FP8 */
+    HAUL_SCALING_TENSOR, /* one scale: [1] */
+    HAUL_SCALING_ROWS,   /* one for 128 elements of a row: [ceil(C / 128), R to a multiple of 4] */
+    HAUL_SCALING_BLOCKS  /* one for 128 x 128: [ceil(R / 128), ceil(C / 128) to a multiple of 4] */
+} haul_scaling;
+
+/* How a linear layer trains in FP8: activations and their gradients are scaled by TENSOR or ROWS,
+ * weights by TENSOR or BLOCKS. */
+typedef struct haul_fp8 {
+    haul_scaling activations, weights; /* NONE, both: no FP8 */
+    haul_dtype forward, backward;      /* e4m3; e4m3 or e5m2 */
+} haul_fp8;
+
+enum { HAUL_SCALING_BLOCK = 128, HAUL_SCALING_PAD = 4, HAUL_CODES_PAD = 16 };
+
+static inline int64_t haul_padded(int64_t n, int64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+/* The scales of [rows, columns] codes; absent with NONE. */
+static inline haul_tensor haul_scales_shape(haul_scaling scaling, int64_t rows, int64_t columns) {
+    int64_t blocks = haul_padded(columns, HAUL_SCALING_BLOCK) / HAUL_SCALING_BLOCK;
+    switch (scaling) {
+    case HAUL_SCALING_TENSOR:
+        return haul_tensor_1d(NULL, HAUL_F32, 1);
+    case HAUL_SCALING_ROWS:
+        return haul_tensor_2d(NULL, HAUL_F32, blocks, haul_padded(rows, HAUL_SCALING_PAD));
+    case HAUL_SCALING_BLOCKS:
+        return haul_tensor_2d(NULL, HAUL_F32,
+                              haul_padded(rows, HAUL_SCALING_BLOCK) / HAUL_SCALING_BLOCK,
+                              haul_padded(blocks, HAUL_SCALING_PAD));
+    default: {
+        haul_tensor none = {NULL, HAUL_F32, 0, {0}};
+        return none;
+    }
+    }
+}
+
+/* FP8 copies of x, of its rows and of its columns, in one format, as products read them: a product
+ * in FP8 wants both operands with the summed dimension innermost. With `amax` the largest magnitude
+ * that shares a scale and `largest` that of the format (448 for e4m3, 57344 for e5m2), in f32
+ * throughout:
+ *
+ *     factor = min(largest / amax, 2^100), 1 where amax is 0 or not finite,
+ *              with ROWS and BLOCKS rounded down to a power of two;
+ *     code = x * factor, rounded to nearest, ties to even, and saturated; 0x7f for NaN;
+ *     scale = 1 / factor, NaN where amax is not finite, so that no infinity is lost.
+ *
+ * `transposed` holds x^T: its rows are the columns of x, its columns from R on are 0. With ROWS its
+ * scales stand for 128 rows of x and one column, with BLOCKS for the same blocks as those of
+ * `codes`, with TENSOR both scales are alike. Padding of scales is 0. */
+typedef struct haul_quantize_args {
+    haul_scaling scaling;
+    haul_tensor x;                 /* [R, C], activations */
+    haul_tensor codes;             /* e4m3 or e5m2 [R, C], optional */
+    haul_tensor scales;            /* f32, of codes */
+    haul_tensor transposed;        /* e4m3 or e5m2 [C, R to a multiple of 16], optional */
+    haul_tensor transposed_scales; /* f32, as of a matrix [C, R] */
+} haul_quantize_args;
+
+/* c = op(a) op(b) + bias, op = transpose or nothing, with sums in f32 at least; with a bias, a
+ * product for c in bf16 may be rounded before the sum too. The three products
  * of a linear layer with weight [N, K] and R rows:
  *
  * - forward: y [R, N] = x weight^T, with transpose_b;
@@ -144,6 +208,11 @@ typedef struct haul_matmul_args {
     bool transpose_a;
     bool transpose_b;
     bool accumulate;
+    /* FP8 operands: both, a [M, K] and b [N, K] with transpose_b, either e4m3 or e5m2 but not both
+     * e5m2, not both by BLOCKS, both by TENSOR or neither. */
+    haul_scaling a_scaling, b_scaling;
+    haul_tensor a_scales, b_scales; /* f32 */
+    bool fast; /* FP8 sums may be kept to the bits of the product unit, 14 on Hopper */
 } haul_matmul_args;
 
 typedef enum haul_pack_kind { HAUL_PACK_FORWARD, HAUL_PACK_DGRAD } haul_pack_kind;
@@ -269,18 +338,20 @@ typedef struct haul_step_scalars {
     double gradient_scale;   /* the clip coefficient */
     double bias_correction1; /* 1 - beta1^t */
     double bias_correction2; /* 1 - beta2^t */
+    uint32_t update;         /* how many there were, this one counted: kept from step to step */
     int32_t skip;            /* not 0: leave everything as it is */
 } haul_step_scalars;
 
 /* What a step comes to, decided on the device: norm = sqrt(sum of squares, in ascending order),
  * gradient_scale = min(1, clip / (norm + 1e-6)), 1 with clip 0, and skip when the sum is not
- * finite. `scalars` is written whole, the other fields copied from here. */
+ * finite. `scalars` is written whole; its update grows by one unless the step is skipped, and
+ * bias_correction = 1 - beta^update. */
 typedef struct haul_verdict_args {
     haul_tensor squares; /* f64 [n] */
     haul_tensor norm;    /* f64 [1] */
     haul_step_scalars *scalars;
     double clip; /* 0: off */
-    double learning_rate, bias_correction1, bias_correction2;
+    double learning_rate, beta1, beta2;
 } haul_verdict_args;
 
 /* AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019), with
@@ -288,14 +359,20 @@ typedef struct haul_verdict_args {
  * p -= lr * (m / c1 / (sqrt(v / c2) + eps) + weight_decay * p).
  * With `low`, the bits of the f32 master are (parameter << 16) + low, low as a signed number: the
  * bf16 parameter is the master rounded to nearest (ties away from zero), and both together are
- * exactly the master (haul_master_split). */
+ * exactly the master (haul_master_split).
+ * Moments in bf16 are rounded at random, up as often as what is cut off is large, else small steps
+ * of v would be lost: element e, with w = Philox(key = {seed, seed >> 32}, counter = {e / 4,
+ * e / 4 >> 32, stream, update}).word[e % 4], has haul_bf16_round_at_random(m, w & 0xffff) and
+ * (v, w >> 16). The new parameter is computed from the unrounded moments. */
 typedef struct haul_adam_args {
     haul_tensor parameter;     /* f32 (f64), or bf16 with low */
     haul_tensor low;           /* u16, optional */
     haul_tensor gradient;      /* f32 (f64) */
-    haul_tensor first_moment;  /* f32 (f64) */
-    haul_tensor second_moment; /* f32 (f64) */
+    haul_tensor first_moment;  /* f32 (f64) or bf16 */
+    haul_tensor second_moment; /* likewise */
     double beta1, beta2, epsilon, weight_decay;
+    uint64_t seed;   /* of the rounding of bf16 moments */
+    uint32_t stream; /* likewise; tells parameters apart */
     const haul_step_scalars *scalars;
 } haul_adam_args;
 

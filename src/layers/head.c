@@ -3,13 +3,9 @@
 #include "base/memory.h"
 #include "base/string.h"
 
-/* Logits of one chunk of rows take at most this many elements, unless R has no fitting divisor:
- * large enough that adding a chunk to the weight's gradient is cheap beside making it. */
-static const int64_t CHUNK_ELEMENTS = (int64_t)1 << 26;
-
 /* The largest divisor of `rows` whose logits fit; all rows when the fitting divisors are small. */
-static int64_t chunk_rows(int64_t rows, int64_t vocabulary) {
-    int64_t most = haul_max(1, CHUNK_ELEMENTS / vocabulary);
+static int64_t chunk_rows(const haul_head_config *config, int64_t rows) {
+    int64_t most = haul_max(1, config->chunk_elements / config->padded_vocabulary);
     int64_t least = haul_max(1, most / 4), parts = (rows + most - 1) / most;
     for (; rows / parts >= least; parts++) {
         if (rows % parts == 0) {
@@ -40,7 +36,7 @@ static haul_status plan_head(const void *config_pointer, const haul_numerics *nu
                              haul_node_plan *plan) {
     const haul_head_config *config = config_pointer;
     int64_t rows = haul_tensor_rows(&plan->inputs[0]);
-    int64_t chunk = chunk_rows(rows, config->padded_vocabulary);
+    int64_t chunk = chunk_rows(config, rows);
     plan_weight(config, numerics, chunk, plan);
     plan->outputs[0] = haul_tensor_1d(NULL, numerics->accumulator, rows);
     plan->output_names[0] = "losses";

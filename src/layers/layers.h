@@ -40,8 +40,13 @@ typedef struct haul_linear_config {
     bool bias;
     bool transposed; /* in Hugging Face files */
     double init_std;
+    haul_fp8 fp8; /* of haul_node_linear_fp8 */
 } haul_linear_config;
 extern const haul_node_kind haul_node_linear;
+
+/* The same with its three products in FP8; both sizes must be multiples of 16. From F to W it keeps
+ * the codes of x alone, half the bytes of x. */
+extern const haul_node_kind haul_node_linear_fp8;
 
 /* Fused qkv [R, (N + 2G) D] -> [R, N D], causal within each sequence, with rotary positions when
  * rotary_size > 0. The cached kind is for inference of one sequence: keys and values of the step's
@@ -88,6 +93,9 @@ typedef struct haul_head_config {
     int64_t vocabulary;         /* V, without padding */
     int64_t padded_vocabulary;
     int64_t hidden;
+    /* Logits of a chunk take at most this many elements, unless R has no fitting divisor: enough
+     * that adding a chunk to the weight's gradient is cheap beside making it. */
+    int64_t chunk_elements;
     double init_std;
 } haul_head_config;
 extern const haul_node_kind haul_node_head;

@@ -1,4 +1,4 @@
-#include "layers/layers.h"
+#include "layers/linear.h"
 
 #include <stdio.h>
 
@@ -11,8 +11,8 @@ static void plan_buffer(const haul_linear_config *config, haul_buffer_plan *buff
     }
 }
 
-static haul_status plan_linear(const void *config_pointer, const haul_numerics *numerics,
-                               haul_node_plan *plan) {
+haul_status haul_linear_plan(const void *config_pointer, const haul_numerics *numerics,
+                             haul_node_plan *plan) {
     const haul_linear_config *config = config_pointer;
     int64_t rows = haul_tensor_rows(&plan->inputs[0]);
     int64_t output_size = 0;
@@ -62,6 +62,15 @@ static void backward_input(const haul_node_call *call) {
     haul_launch(call->stream, HAUL_OP_MATMUL, &args);
 }
 
+void haul_linear_bias_backward(const haul_node_call *call) {
+    const haul_node_parameter *bias = &call->parameters[1];
+    haul_bias_backward_args args = {
+        .dy = call->output_gradients[0], .d_bias = bias->gradient, .accumulate = bias->accumulate};
+    if (haul_tensor_present(&bias->gradient)) {
+        haul_launch(call->stream, HAUL_OP_BIAS_BACKWARD, &args);
+    }
+}
+
 static void backward_weight(const haul_node_call *call) {
     haul_matmul_args args = {.a = call->output_gradients[0],
                              .b = call->inputs[0],
@@ -69,17 +78,12 @@ static void backward_weight(const haul_node_call *call) {
                              .transpose_a = true,
                              .accumulate = call->parameters[0].accumulate};
     haul_launch(call->stream, HAUL_OP_MATMUL, &args);
-    if (haul_tensor_present(&call->parameters[1].gradient)) {
-        haul_bias_backward_args bias = {.dy = call->output_gradients[0],
-                                        .d_bias = call->parameters[1].gradient,
-                                        .accumulate = call->parameters[1].accumulate};
-        haul_launch(call->stream, HAUL_OP_BIAS_BACKWARD, &bias);
-    }
+    haul_linear_bias_backward(call);
 }
 
 const haul_node_kind haul_node_linear = {.name = "linear",
                                          .config_bytes = sizeof(haul_linear_config),
-                                         .plan = plan_linear,
+                                         .plan = haul_linear_plan,
                                          .forward = forward,
                                          .backward_input = backward_input,
                                          .backward_weight = backward_weight};

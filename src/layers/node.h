@@ -11,7 +11,7 @@ enum {
     HAUL_NODE_OUTPUTS = 2,
     HAUL_NODE_BUFFERS = 4,
     HAUL_NODE_SAVED = 2,
-    HAUL_NODE_SCRATCH = 2,
+    HAUL_NODE_SCRATCH = 6,
     HAUL_NODE_CONSTANTS = 1,
     HAUL_NODE_STATES = 1,
     HAUL_BUFFER_VIEWS = 4,
@@ -44,6 +44,7 @@ typedef struct haul_buffer_plan {
     int64_t
         product_rows;  /* R of the matrix products that read it, which get packed forms; 0: none */
     bool product_bias; /* the forward product adds a bias */
+    haul_fp8 fp8;      /* its products read FP8 codes */
     bool vocabulary;   /* rows are tokens, the last ones padding */
     bool transposed;   /* Hugging Face stores it as [K, N] (GPT-2's Conv1D) */
     haul_view_plan views[HAUL_BUFFER_VIEWS];
@@ -104,10 +105,17 @@ typedef struct haul_step_info {
     bool training;           /* false: dropout is off */
 } haul_step_info;
 
+/* A matrix [R, C] in FP8 both ways: see haul_quantize_args. */
+typedef struct haul_quantized {
+    haul_tensor codes, scales;
+    haul_tensor transposed, transposed_scales;
+} haul_quantized;
+
 typedef struct haul_node_parameter {
     haul_tensor value;          /* compute form */
     haul_tensor packed_forward; /* absent when the backend has no use for it */
     haul_tensor packed_dgrad;
+    haul_quantized codes; /* FP8, as the buffer's plan asks */
     haul_tensor gradient; /* main gradient, in the accumulator dtype */
     bool accumulate;      /* false for the first pass of a step that writes the gradient */
 } haul_node_parameter;

@@ -81,6 +81,32 @@ static void add_part(const builder *b, haul_linear_config *linear, const char *n
     snprintf(part->name, sizeof part->name, "%s%s", b->prefix, name);
 }
 
+/* Whether and how the linear layers of this layer multiply in FP8. */
+static haul_fp8 fp8_of(const builder *b) {
+    const haul_config *config = b->config;
+    bool first = b->layer < config->num_layers_at_start_in_bf16;
+    bool last = b->layer >= config->num_layers - config->num_layers_at_end_in_bf16;
+    bool wide = config->first_last_layers_bf16 && (first || last);
+    if (config->fp8_format == HAUL_FP8_OFF || wide || b->options->inference) {
+        return (haul_fp8){0};
+    }
+    bool blocks = config->fp8_recipe == HAUL_FP8_BLOCKWISE;
+    return (haul_fp8){
+        .activations = blocks ? HAUL_SCALING_ROWS : HAUL_SCALING_TENSOR,
+        .weights = blocks ? HAUL_SCALING_BLOCKS : HAUL_SCALING_TENSOR,
+        .forward = HAUL_E4M3,
+        .backward = config->fp8_format == HAUL_FP8_HYBRID ? HAUL_E5M2 : HAUL_E4M3,
+    };
+}
+
+static haul_status add_linear(builder *b, const char *name, haul_linear_config *linear,
+                              int *value) {
+    linear->fp8 = fp8_of(b);
+    bool scaled = linear->fp8.weights != HAUL_SCALING_NONE;
+    return add_node(b, scaled ? &haul_node_linear_fp8 : &haul_node_linear, name, linear, value, 1,
+                    value);
+}
+
 static double output_init_std(const haul_config *config) {
     return config->init_method_std / sqrt(2.0 * (double)config->num_layers);
 }
@@ -129,10 +155,10 @@ static haul_status add_attention_block(builder *b) {
     haul_attention_config attention = attention_config(b);
     int value;
     HAUL_TRY(add_norm(b, "attention_norm", names->attention_norm, &value));
-    HAUL_TRY(add_node(b, &haul_node_linear, "qkv", &qkv, &value, 1, &value));
+    HAUL_TRY(add_linear(b, "qkv", &qkv, &value));
     HAUL_TRY(add_node(b, b->options->inference ? &haul_node_attention_cached : &haul_node_attention,
                       "attention", &attention, &value, 1, &value));
-    HAUL_TRY(add_node(b, &haul_node_linear, "attention_out", &out, &value, 1, &value));
+    HAUL_TRY(add_linear(b, "attention_out", &out, &value));
     HAUL_TRY(add_dropout(b, "attention_dropout", &value));
     b->block = value;
     return HAUL_OK;
@@ -163,9 +189,9 @@ static haul_status add_mlp_block(builder *b) {
     haul_activation_config activation = {.kind = activation_of(config)};
     int value;
     HAUL_TRY(add_norm(b, "mlp_norm", names->mlp_norm, &value));
-    HAUL_TRY(add_node(b, &haul_node_linear, "mlp_in", &in, &value, 1, &value));
+    HAUL_TRY(add_linear(b, "mlp_in", &in, &value));
     HAUL_TRY(add_node(b, &haul_node_activation, "activation", &activation, &value, 1, &value));
-    HAUL_TRY(add_node(b, &haul_node_linear, "mlp_out", &out, &value, 1, &value));
+    HAUL_TRY(add_linear(b, "mlp_out", &out, &value));
     HAUL_TRY(add_dropout(b, "mlp_dropout", &value));
     b->block = value;
     return HAUL_OK;
@@ -177,6 +203,7 @@ static haul_status add_head(builder *b, haul_model_values *values) {
     haul_head_config head = {.vocabulary = config->vocab_size,
                              .padded_vocabulary = config->padded_vocab_size,
                              .hidden = config->hidden_size,
+                             .chunk_elements = INT64_C(1) << (b->options->fast_products ? 29 : 26),
                              .init_std = config->init_method_std};
     haul_text_copy(head.name, HAUL_NAME_BYTES, untied ? b->names->head : b->names->embedding);
     int inputs[3] = {-1, values->targets, values->weights};

@@ -11,6 +11,7 @@ typedef struct haul_model_options {
     int64_t sequence_length; /* T */
     bool inference;          /* cached attention and logits of the last row, instead of losses */
     int64_t cache_capacity;  /* positions, for inference */
+    bool fast_products;      /* a GPU's: the head works on larger chunks */
 } haul_model_options;
 
 /* The values that a caller of the program touches; -1 where the model has none. */

@@ -50,7 +50,7 @@ typedef struct haul_log_train {
     int64_t iteration; /* the interval's last */
     int64_t consumed_samples;
     int64_t tokens;             /* since the run's first iteration */
-    int64_t memory_bytes;       /* resident now; 0 when unknown */
+    int64_t memory_bytes;       /* of the device, taken now; 0 when unknown */
     int64_t skipped_iterations; /* steps of the interval that were not committed */
     int64_t nan_iterations;     /* steps whose loss or gradient was not finite */
     double loss;                /* nats per token, mean of the interval */

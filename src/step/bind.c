@@ -50,6 +50,7 @@ static void bind_parameters(const binding *b, const haul_node *node, haul_node_c
         haul_node_parameter *parameter = &call->parameters[i];
         const haul_store_buffer *buffer = &b->program->store->buffers[node->buffers[i]];
         parameter->value = buffer->value;
+        parameter->codes = buffer->codes;
         parameter->gradient = buffer->gradient;
         /* A packed form fits only the number of rows that it was made for. */
         if (b->program->store->chunk == b->program->chunk) {

@@ -56,31 +56,49 @@ static bool brought_by_batch(const haul_value *value) {
     return value->producer < 0;
 }
 
-/* Gives a place in host memory to each value that the host fills or reads, and to the norms. */
+/* Gives a place in host memory to each value that the host fills or reads, and behind them to the
+ * norms; `offsets` may be NULL. Returns the place of the norms. */
+static int64_t place_on_host(const haul_executor *executor, int64_t *offsets) {
+    const haul_program *program = executor->program;
+    int64_t end = 0;
+    for (int64_t v = 0; v < program->chunk->value_count; v++) {
+        const haul_value *value = &program->chunk->values[v];
+        bool seen = brought_by_batch(value) || value->leaves;
+        if (offsets != NULL) {
+            offsets[v] = seen ? end : -1;
+        }
+        end += seen ? haul_tensor_bytes(&value->shape) * program->micro_batches : 0;
+    }
+    return haul_round_up(end, (int64_t)sizeof(double));
+}
+
+int64_t haul_executor_depth(const haul_executor *executor) {
+    return haul_device_in_host_memory(executor->store->device) ? 1 : HAUL_EXECUTOR_DEPTH;
+}
+
+int64_t haul_executor_host_bytes(const haul_executor *executor) {
+    if (haul_device_in_host_memory(executor->store->device)) {
+        return 0;
+    }
+    int64_t step = place_on_host(executor, NULL) + haul_tensor_bytes(&executor->store->norms);
+    return HAUL_EXECUTOR_DEPTH * haul_round_up(step, 64);
+}
+
 static haul_status allocate_host(haul_executor *executor) {
     const haul_program *program = executor->program;
     haul_device *device = executor->store->device;
     if (haul_device_in_host_memory(device)) {
         return HAUL_OK;
     }
-    int64_t values = program->chunk->value_count, end = 0;
-    executor->host_offsets = haul_calloc(values, sizeof *executor->host_offsets);
+    executor->host_offsets = haul_calloc(program->chunk->value_count, sizeof(int64_t));
     if (executor->host_offsets == NULL) {
         return HAUL_ERROR_MEMORY;
     }
-    for (int64_t v = 0; v < values; v++) {
-        const haul_value *value = &program->chunk->values[v];
-        executor->host_offsets[v] = -1;
-        if (brought_by_batch(value) || value->leaves) {
-            executor->host_offsets[v] = end;
-            end += haul_tensor_bytes(&value->shape) * program->micro_batches;
-        }
-    }
-    executor->host_norms = haul_round_up(end, (int64_t)sizeof(double));
+    executor->host_norms = place_on_host(executor, executor->host_offsets);
     void *host = NULL;
-    HAUL_TRY(haul_device_allocate_host(
-        device, executor->host_norms + haul_tensor_bytes(&executor->store->norms), &host));
+    HAUL_TRY(haul_device_allocate_host(device, haul_executor_host_bytes(executor), &host));
     executor->host = host;
+    executor->host_bytes = haul_executor_host_bytes(executor) / HAUL_EXECUTOR_DEPTH;
     return HAUL_OK;
 }
 
@@ -138,12 +156,17 @@ static haul_tensor device_tensor(const haul_executor *executor, int64_t value,
     return tensor;
 }
 
+/* The host's memory of one step. */
+static char *host_of(const haul_executor *executor, int64_t step) {
+    return executor->host + step % HAUL_EXECUTOR_DEPTH * executor->host_bytes;
+}
+
 /* The host's place of a value; the device's own when the host can reach it. */
-static haul_tensor host_tensor(const haul_executor *executor, int64_t value,
+static haul_tensor host_tensor(const haul_executor *executor, int64_t step, int64_t value,
                                const haul_pass *pass) {
     haul_tensor tensor = device_tensor(executor, value, pass);
     if (executor->host != NULL) {
-        tensor.data = executor->host + executor->host_offsets[value] +
+        tensor.data = host_of(executor, step) + executor->host_offsets[value] +
                       pass->micro_batch * haul_tensor_bytes(&tensor);
     }
     return tensor;
@@ -154,7 +177,7 @@ static haul_status fill_batch(haul_executor *executor, const haul_step_request *
     const haul_chunk *chunk = executor->program->chunk;
     for (int64_t v = 0; v < chunk->value_count; v++) {
         if (brought_by_batch(&chunk->values[v])) {
-            haul_tensor from = host_tensor(executor, v, pass);
+            haul_tensor from = host_tensor(executor, executor->started, v, pass);
             haul_tensor to = device_tensor(executor, v, pass);
             HAUL_TRY(request->fill(request->fill_context, pass->micro_batch, chunk->values[v].name,
                                    from));
@@ -178,26 +201,35 @@ static void fetch(haul_executor *executor) {
         for (; program->chunk->values[v].leaves && pass.micro_batch < program->micro_batches;
              pass.micro_batch++) {
             haul_tensor from = device_tensor(executor, v, &pass);
-            haul_tensor to = host_tensor(executor, v, &pass);
+            haul_tensor to = host_tensor(executor, executor->started, v, &pass);
             haul_stream_copy(&executor->stream, to.data, from.data, haul_tensor_bytes(&to));
         }
     }
-    haul_stream_copy(&executor->stream, executor->host + executor->host_norms, norms->data,
-                     haul_tensor_bytes(norms));
+    haul_stream_copy(&executor->stream, host_of(executor, executor->started) + executor->host_norms,
+                     norms->data, haul_tensor_bytes(norms));
 }
 
 static const double *host_norms(const haul_executor *executor) {
-    return executor->host == NULL
-               ? executor->store->norms.data
-               : (const double *)(const void *)(executor->host + executor->host_norms);
+    if (executor->host == NULL) {
+        return executor->store->norms.data;
+    }
+    const char *host = host_of(executor, executor->finished) + executor->host_norms;
+    return (const double *)(const void *)host;
+}
+
+static void show(const haul_executor *executor, const haul_pass *pass) {
+    if (executor->observe != NULL) {
+        executor->observe(executor->observe_context, pass);
+    }
 }
 
 static haul_status run_pass(haul_executor *executor, const haul_step_request *request,
                             const haul_pass *pass) {
+    show(executor, pass);
     give_scratch(executor, pass->node < 0);
     if (pass->kind == HAUL_PASS_VERDICT) {
         haul_update_verdict(executor->store, &executor->update, request->learning_rate,
-                            request->update, &executor->stream);
+                            &executor->stream);
         return HAUL_OK;
     }
     if (pass->kind == HAUL_PASS_COMMIT) {
@@ -213,19 +245,38 @@ static haul_status run_pass(haul_executor *executor, const haul_step_request *re
     return HAUL_OK;
 }
 
-haul_status haul_executor_run_in_order(haul_executor *executor, const haul_step_request *request,
-                                       const int64_t *order, haul_verdict *verdict) {
+static haul_status start_in_order(haul_executor *executor, const haul_step_request *request,
+                                  const int64_t *order) {
     const haul_program *program = executor->program;
+    executor->started++;
     for (int64_t i = 0; i < program->pass_count; i++) {
         const haul_pass *pass = &program->passes[order != NULL ? order[i] : i];
         HAUL_TRY(run_pass(executor, request, pass));
     }
+    show(executor, NULL);
     fetch(executor);
-    HAUL_TRY(haul_stream_wait(&executor->stream));
+    haul_stream_mark(&executor->stream, (int)(executor->started % HAUL_EXECUTOR_DEPTH));
+    return haul_stream_status(&executor->stream);
+}
+
+haul_status haul_executor_start(haul_executor *executor, const haul_step_request *request) {
+    return start_in_order(executor, request, NULL);
+}
+
+haul_status haul_executor_finish(haul_executor *executor, haul_verdict *verdict) {
+    executor->finished++;
+    HAUL_TRY(
+        haul_stream_wait_mark(&executor->stream, (int)(executor->finished % HAUL_EXECUTOR_DEPTH)));
     if (verdict != NULL) {
         *verdict = haul_update_read_verdict(executor->store, host_norms(executor));
     }
     return HAUL_OK;
+}
+
+haul_status haul_executor_run_in_order(haul_executor *executor, const haul_step_request *request,
+                                       const int64_t *order, haul_verdict *verdict) {
+    HAUL_TRY(start_in_order(executor, request, order));
+    return haul_executor_finish(executor, verdict);
 }
 
 haul_status haul_executor_run(haul_executor *executor, const haul_step_request *request,
@@ -235,5 +286,5 @@ haul_status haul_executor_run(haul_executor *executor, const haul_step_request *
 
 haul_tensor haul_executor_output(const haul_executor *executor, int value, int micro_batch) {
     haul_pass pass = {.micro_batch = micro_batch};
-    return host_tensor(executor, value, &pass);
+    return host_tensor(executor, executor->finished, value, &pass);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 256 }; /* what cuBLASLt wants of its workspace */
 
 static haul_status add_object(haul_program *program, haul_memory_class memory, const char *owner,
                               const char *name, const haul_tensor *shape, int *out) {

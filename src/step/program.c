@@ -103,6 +103,23 @@ static haul_status record(haul_program *program, const haul_template *sequence) 
     return HAUL_OK;
 }
 
+haul_status haul_program_observe(const haul_program *program,
+                                 void (*observe)(void *context, haul_op op, const void *args),
+                                 void *context) {
+    haul_step_info step = {.step = 1, .training = program->options.training};
+    haul_recording recording = {0};
+    haul_stream stream = {.device = program->store->device,
+                          .recording = &recording,
+                          .observe = observe,
+                          .observe_context = context};
+    for (int64_t i = 0; i < program->pass_count; i++) {
+        if (program->passes[i].node >= 0 && program->passes[i].micro_batch < 2) {
+            haul_run_pass(program, NULL, &program->passes[i], &stream, &step);
+        }
+    }
+    return haul_stream_status(&stream);
+}
+
 /* A slot is taken at F and given back at the end of W. */
 static haul_status expand(haul_program *program, const haul_schedule_rank *rank, bool woven) {
     int *slot_of = haul_calloc(program->micro_batches, sizeof(int));
@@ -175,7 +192,9 @@ static haul_status create_tables(haul_program *program) {
         program->states == NULL) {
         return HAUL_ERROR_MEMORY;
     }
-    haul_node_objects none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1, -1, -1}, false};
+    haul_node_objects none;
+    memset(&none, -1, sizeof none); /* every object */
+    none.rebuilt = false;
     for (int64_t n = 0; n < chunk->node_count; n++) {
         program->nodes[n] = none;
     }

@@ -65,8 +65,10 @@ typedef struct haul_value_objects {
 } haul_value_objects;
 
 typedef struct haul_program_options {
-    bool training;           /* false: forwards alone */
-    bool recompute;          /* keep only what enters a group and its sums, rebuild the rest in B */
+    bool training;        /* false: forwards alone */
+    bool recompute;       /* keep only what enters a group and its sums, rebuild the rest in B */
+    bool recompute_norms; /* or rebuild norms alone, */
+    bool recompute_activations; /* or these; both cost little, and no product */
     int64_t position_offset; /* the largest that a cached attention will see, for its workspace */
 } haul_program_options;
 
@@ -114,6 +116,12 @@ int64_t haul_program_address(const haul_program *program, int object, const haul
  * first written, then added to, each node's in ascending order of micro-batches; VERDICT and COMMIT
  * come last. HAUL_ERROR_INTERNAL names the pass and what is wrong with it. */
 haul_status haul_program_check(const haul_program *program);
+
+/* Shows each launch of the first two micro-batches, the first of which writes gradients where the
+ * second adds to them, without running any: tensors lack data. */
+haul_status haul_program_observe(const haul_program *program,
+                                 void (*observe)(void *context, haul_op op, const void *args),
+                                 void *context);
 
 /* True when the two passes may not change places: they touch common memory and one writes. */
 bool haul_program_conflict(const haul_program *program, const haul_pass *a, const haul_pass *b);

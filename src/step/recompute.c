@@ -1,6 +1,7 @@
 /* Which nodes run again before their backward. The rule works a group (a transformer layer) at a
  * time: what enters the group and what a node's rebuild function leaves alone is kept, everything
- * else that B or W will read is made again. */
+ * else that B or W will read is made again; or, of that, what cheap nodes make. */
+#include "layers/layers.h"
 #include "step/objects.h"
 
 static bool bit(uint32_t set, int i) {
@@ -40,11 +41,14 @@ static bool wanted(const haul_program *program, const haul_node *producer, int v
     return false;
 }
 
+static bool may_rebuild(const haul_program_options *options, const haul_node *node) {
+    bool norm = options->recompute_norms && node->kind == &haul_node_norm;
+    bool activation = options->recompute_activations && node->kind == &haul_node_activation;
+    return options->training && node->group >= 0 && (options->recompute || norm || activation);
+}
+
 void haul_recompute_choose(haul_program *program) {
     const haul_chunk *chunk = program->chunk;
-    if (!program->options.recompute || !program->options.training) {
-        return;
-    }
     for (int64_t n = chunk->node_count - 1; n >= 0; n--) {
         const haul_node *node = &chunk->nodes[n];
         bool rebuilt = node->plan.saved_count > 0;
@@ -53,6 +57,6 @@ void haul_recompute_choose(haul_program *program) {
                 bit(node->plan.outputs_for_backward, i) || wanted(program, node, node->outputs[i]);
             rebuilt |= needed && !kept_by_kind(node, i);
         }
-        program->nodes[n].rebuilt = node->group >= 0 && rebuilt;
+        program->nodes[n].rebuilt = may_rebuild(&program->options, node) && rebuilt;
     }
 }

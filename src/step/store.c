@@ -34,6 +34,31 @@ static haul_status reserve_packed(haul_store *store, const haul_buffer_plan *pla
                    categories[kind]);
 }
 
+static haul_status reserve_codes(haul_store *store, const haul_buffer_plan *plan,
+                                 haul_quantized *codes) {
+    const haul_fp8 *fp8 = &plan->fp8;
+    const char *name = plan->views[0].name;
+    int64_t n = haul_tensor_rows(&plan->shape), k = haul_tensor_columns(&plan->shape);
+    haul_tensor by_rows = haul_tensor_2d(NULL, fp8->forward, n, k);
+    haul_tensor by_columns = haul_tensor_2d(NULL, fp8->forward, k, haul_padded(n, HAUL_CODES_PAD));
+    HAUL_TRY(reserve(store, &codes->codes, by_rows, name, "FP8 for forward"));
+    HAUL_TRY(reserve(store, &codes->scales, haul_scales_shape(fp8->weights, n, k), name,
+                     "FP8 for forward"));
+    HAUL_TRY(reserve(store, &codes->transposed, by_columns, name, "FP8 for dgrad"));
+    return reserve(store, &codes->transposed_scales, haul_scales_shape(fp8->weights, k, n), name,
+                   "FP8 for dgrad");
+}
+
+static haul_status reserve_moment(haul_store *store, int64_t index, int m, bool bf16) {
+    static const char *const categories[][2] = {{"first moments", "first moments, bf16"},
+                                                {"second moments", "second moments, bf16"}};
+    const haul_buffer_plan *plan = &store->chunk->buffers[index];
+    haul_tensor shape = plan->shape;
+    shape.dtype = bf16 ? HAUL_BF16 : store->chunk->numerics.accumulator;
+    return reserve(store, &store->buffers[index].moments[m], shape, plan->views[0].name,
+                   categories[m][bf16]);
+}
+
 static haul_status plan_buffer(haul_store *store, int64_t index, haul_store_options options) {
     const haul_buffer_plan *plan = &store->chunk->buffers[index];
     haul_store_buffer *buffer = &store->buffers[index];
@@ -49,12 +74,14 @@ static haul_status plan_buffer(haul_store *store, int64_t index, haul_store_opti
         HAUL_TRY(reserve(store, &buffer->gradient, wide, name, "main gradients"));
     }
     for (int m = 0; m < options.moments && options.training; m++) {
-        static const char *const categories[] = {"first moments", "second moments"};
-        HAUL_TRY(reserve(store, &buffer->moments[m], wide, name, categories[m]));
+        HAUL_TRY(reserve_moment(store, index, m, options.bf16_moments[m]));
     }
     if (options.training && plan->product_rows > 0) {
         HAUL_TRY(reserve_packed(store, plan, HAUL_PACK_FORWARD, &buffer->packed_forward));
         HAUL_TRY(reserve_packed(store, plan, HAUL_PACK_DGRAD, &buffer->packed_dgrad));
+    }
+    if (plan->fp8.weights != HAUL_SCALING_NONE) {
+        HAUL_TRY(reserve_codes(store, plan, &buffer->codes));
     }
     return HAUL_OK;
 }
@@ -102,9 +129,17 @@ haul_status haul_store_allocate(haul_store *store) {
     int64_t end = 0;
     for (int64_t i = 0; i < store->chunk->buffer_count; i++) {
         haul_store_buffer *buffer = &store->buffers[i];
-        haul_tensor *forms[] = {&buffer->value,       &buffer->low,        &buffer->gradient,
-                                &buffer->moments[0],  &buffer->moments[1], &buffer->packed_forward,
-                                &buffer->packed_dgrad};
+        haul_tensor *forms[] = {&buffer->value,
+                                &buffer->low,
+                                &buffer->gradient,
+                                &buffer->moments[0],
+                                &buffer->moments[1],
+                                &buffer->packed_forward,
+                                &buffer->packed_dgrad,
+                                &buffer->codes.codes,
+                                &buffer->codes.scales,
+                                &buffer->codes.transposed,
+                                &buffer->codes.transposed_scales};
         for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
             give(store, forms[f], &end);
         }
@@ -175,6 +210,19 @@ haul_status haul_store_write(haul_store *store, int64_t buffer, int64_t first, i
                              haul_min(PIECE, count - done), values + done);
     }
     staging_deinit(&stage);
+    return status;
+}
+
+haul_status haul_store_set_updates(haul_store *store, int64_t updates) {
+    haul_stream stream = {.device = store->device};
+    haul_step_scalars *scalars = NULL;
+    void *host = NULL;
+    HAUL_TRY(haul_device_allocate_host(store->device, (int64_t)sizeof *scalars, &host));
+    scalars = host;
+    scalars->update = (uint32_t)updates;
+    haul_stream_copy(&stream, store->scalars.data, scalars, (int64_t)sizeof *scalars);
+    haul_status status = haul_stream_wait(&stream);
+    haul_device_release_host(store->device, host);
     return status;
 }
 
@@ -252,8 +300,22 @@ static void pack(const haul_store *store, int64_t index, haul_pack_kind kind, ha
     }
 }
 
+static void quantize(const haul_store *store, int64_t index, haul_stream *stream) {
+    const haul_store_buffer *buffer = &store->buffers[index];
+    haul_quantize_args args = {.scaling = store->chunk->buffers[index].fp8.weights,
+                               .x = buffer->value,
+                               .codes = buffer->codes.codes,
+                               .scales = buffer->codes.scales,
+                               .transposed = buffer->codes.transposed,
+                               .transposed_scales = buffer->codes.transposed_scales};
+    if (haul_tensor_present(&args.codes)) {
+        haul_launch(stream, HAUL_OP_QUANTIZE, &args);
+    }
+}
+
 void haul_store_pack(haul_store *store, haul_stream *stream) {
     for (int64_t i = 0; i < store->chunk->buffer_count; i++) {
+        quantize(store, i, stream);
         pack(store, i, HAUL_PACK_FORWARD, store->buffers[i].packed_forward, stream);
         pack(store, i, HAUL_PACK_DGRAD, store->buffers[i].packed_dgrad, stream);
     }

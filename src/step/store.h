@@ -1,5 +1,7 @@
 /* The store: all parameters of a chunk in every form that training needs (value, low half of the
- * master, main gradient, moments, packed for products), in one region of device memory. */
+ * master, main gradient, moments, packed or quantised for products), in one region of device
+ * memory.
+ */
 #ifndef HAUL_STEP_STORE_H
 #define HAUL_STEP_STORE_H
 
@@ -15,6 +17,7 @@ typedef struct haul_store_buffer {
     haul_tensor moments[HAUL_STORE_MOMENTS];
     haul_tensor packed_forward;
     haul_tensor packed_dgrad;
+    haul_quantized codes;
 } haul_store_buffer;
 
 typedef struct haul_store {
@@ -29,8 +32,9 @@ typedef struct haul_store {
 } haul_store;
 
 typedef struct haul_store_options {
-    bool training; /* false: values alone */
-    int moments;   /* of the optimizer: 2 for adam, 1 for sgd */
+    bool training;                         /* false: values alone */
+    int moments;                           /* of the optimizer: 2 for adam, 1 for sgd */
+    bool bf16_moments[HAUL_STORE_MOMENTS]; /* in bf16 instead of the dtype of gradients */
 } haul_store_options;
 
 /* Decides shapes and places; no memory yet. The chunk and the device must outlive the store. */
@@ -41,11 +45,14 @@ haul_status haul_store_plan(const haul_chunk *chunk, haul_device *device,
 haul_status haul_store_allocate(haul_store *store);
 void haul_store_deinit(haul_store *store);
 
+/* How many updates the values have behind them; 0 after allocation. Each commit adds one. */
+haul_status haul_store_set_updates(haul_store *store, int64_t updates);
+
 /* Writes initial values. A normal value depends on the seed, the name of its view and its place in
  * it, on nothing else. */
 haul_status haul_store_initialize(haul_store *store, uint64_t seed);
 
-/* Makes the packed forms from the values: after loading and after each commit. */
+/* Makes the packed forms and the codes from the values: after loading and after each commit. */
 void haul_store_pack(haul_store *store, haul_stream *stream);
 
 /* View `view` of a tensor that has the rows of buffer `buffer`. */

@@ -1,5 +1,7 @@
 #include "step/update.h"
 
+#include "base/philox.h"
+
 #include <math.h>
 
 int haul_update_moments(haul_update_kind kind) {
@@ -15,15 +17,15 @@ static void launch_norms(haul_store *store, haul_stream *stream) {
 }
 
 void haul_update_verdict(haul_store *store, const haul_update_options *options,
-                         double learning_rate, int64_t update, haul_stream *stream) {
+                         double learning_rate, haul_stream *stream) {
     int64_t count = store->chunk->buffer_count;
     haul_verdict_args args = {.squares = haul_tensor_slice(&store->norms, 0, count),
                               .norm = haul_tensor_slice(&store->norms, count, 1),
                               .scalars = store->scalars.data,
                               .clip = options->clip,
                               .learning_rate = learning_rate,
-                              .bias_correction1 = 1 - pow(options->beta1, (double)update),
-                              .bias_correction2 = 1 - pow(options->beta2, (double)update)};
+                              .beta1 = options->beta1,
+                              .beta2 = options->beta2};
     launch_norms(store, stream);
     haul_launch(stream, HAUL_OP_VERDICT, &args);
 }
@@ -38,8 +40,10 @@ haul_verdict haul_update_read_verdict(const haul_store *store, const double *nor
                           .first_not_finite = first < count ? first : -1};
 }
 
-static void launch_adam(const haul_store *store, const haul_store_buffer *buffer, bool decay,
-                        const haul_update_options *options, haul_stream *stream) {
+static void launch_adam(const haul_store *store, int64_t index, const haul_update_options *options,
+                        haul_stream *stream) {
+    const haul_store_buffer *buffer = &store->buffers[index];
+    const haul_buffer_plan *plan = &store->chunk->buffers[index];
     haul_adam_args args = {.parameter = buffer->value,
                            .low = buffer->low,
                            .gradient = buffer->gradient,
@@ -48,13 +52,17 @@ static void launch_adam(const haul_store *store, const haul_store_buffer *buffer
                            .beta1 = options->beta1,
                            .beta2 = options->beta2,
                            .epsilon = options->epsilon,
-                           .weight_decay = decay ? options->weight_decay : 0,
+                           .weight_decay = plan->decay ? options->weight_decay : 0,
+                           .seed = options->seed,
+                           .stream = (uint32_t)haul_hash_name(plan->views[0].name),
                            .scalars = store->scalars.data};
     haul_launch(stream, HAUL_OP_ADAM, &args);
 }
 
-static void launch_sgd(const haul_store *store, const haul_store_buffer *buffer, bool decay,
-                       const haul_update_options *options, haul_stream *stream) {
+static void launch_sgd(const haul_store *store, int64_t index, const haul_update_options *options,
+                       haul_stream *stream) {
+    const haul_store_buffer *buffer = &store->buffers[index];
+    bool decay = store->chunk->buffers[index].decay;
     haul_sgd_args args = {.parameter = buffer->value,
                           .low = buffer->low,
                           .gradient = buffer->gradient,
@@ -68,12 +76,10 @@ static void launch_sgd(const haul_store *store, const haul_store_buffer *buffer,
 void haul_update_commit(haul_store *store, const haul_update_options *options,
                         haul_stream *stream) {
     for (int64_t i = 0; i < store->chunk->buffer_count; i++) {
-        const haul_store_buffer *buffer = &store->buffers[i];
-        bool decay = store->chunk->buffers[i].decay;
         if (options->kind == HAUL_UPDATE_ADAM) {
-            launch_adam(store, buffer, decay, options, stream);
+            launch_adam(store, i, options, stream);
         } else {
-            launch_sgd(store, buffer, decay, options, stream);
+            launch_sgd(store, i, options, stream);
         }
     }
     haul_store_pack(store, stream);

@@ -10,6 +10,7 @@ typedef enum haul_update_kind { HAUL_UPDATE_ADAM, HAUL_UPDATE_SGD } haul_update_
 typedef struct haul_update_options {
     haul_update_kind kind;
     double beta1, beta2, epsilon; /* adam */
+    uint64_t seed;                /* adam: of the rounding of bf16 moments */
     double momentum;              /* sgd */
     double weight_decay;          /* of buffers that decay */
     double clip; /* gradient norm above which gradients are scaled down; 0: never */
@@ -24,10 +25,10 @@ typedef struct haul_verdict {
 } haul_verdict;
 
 /* Launches the norms of all gradients, and from them the step's scalars: clip coefficient
- * clip / (norm + 1e-6) when below 1 (as Megatron-LM), skip when a gradient is not finite. `update`
- * counts committed updates from 1, for adam's bias corrections. */
+ * clip / (norm + 1e-6) when below 1 (as Megatron-LM), skip when a gradient is not finite, adam's
+ * bias corrections by the store's count of updates. */
 void haul_update_verdict(haul_store *store, const haul_update_options *options,
-                         double learning_rate, int64_t update, haul_stream *stream);
+                         double learning_rate, haul_stream *stream);
 
 /* The verdict as a copy of store->norms tells it. */
 haul_verdict haul_update_read_verdict(const haul_store *store, const double *norms);

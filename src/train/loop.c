@@ -5,6 +5,7 @@
 #include "config/validate.h"
 #include "train/batch.h"
 #include "train/learning_rate.h"
+#include "train/profile_run.h"
 #include "train/save.h"
 
 #include <math.h>
@@ -23,12 +24,14 @@ typedef struct interval {
 
 typedef struct loop {
     haul_train *train;
-    haul_batch batch;
-    haul_checkpoint_writer *writer; /* the lock of --save */
+    haul_batch batches[HAUL_EXECUTOR_DEPTH]; /* of iteration i: i % DEPTH */
+    int64_t started;                         /* the last iteration that was started */
+    double since;                            /* when the earliest that runs had the device alone */
+    haul_checkpoint_writer *writer;          /* the lock of --save */
     interval interval;
-    double learning_rate; /* of the last step */
-    int64_t skips;        /* in a row */
+    int64_t skips; /* in a row */
     int64_t evaluations;
+    haul_profile_run profile;
 } loop;
 
 static haul_status after_skip(loop *l, const haul_verdict *verdict) {
@@ -53,29 +56,71 @@ static haul_status after_skip(loop *l, const haul_verdict *verdict) {
     return HAUL_ERROR_NUMERIC;
 }
 
-static haul_status run_step(loop *l) {
+static haul_batch *batch_of(loop *l, int64_t iteration) {
+    return &l->batches[iteration % HAUL_EXECUTOR_DEPTH];
+}
+
+/* A profile that fails does not end a training. */
+static void check_profile(loop *l, haul_status status, const char *path,
+                          const haul_profile_times *times) {
+    const haul_train *train = l->train;
+    bool failed = status != HAUL_OK;
+    if (train->observer.profiled != NULL && (failed || path[0] != '\0')) {
+        train->observer.profiled(train->observer.context, train, failed ? NULL : path, times);
+    }
+    if (failed) {
+        haul_profile_run_deinit(&l->profile);
+    }
+}
+
+static void end_profile(loop *l, bool end) {
+    haul_profile_times times;
+    char path[1200];
+    haul_status status = haul_profile_run_after(&l->profile, l->train->progress.iteration, end,
+                                                path, sizeof path, &times);
+    check_profile(l, status, path, &times);
+}
+
+/* Starts the next iteration; the device may still be busy with the one before. */
+static haul_status start_step(loop *l) {
     haul_train *train = l->train;
-    haul_train_progress *progress = &train->progress;
-    double begin = haul_clock_seconds(), sum = 0;
-    int64_t labels = 0;
-    haul_verdict verdict;
-    HAUL_TRY(haul_batch_load(&l->batch, train->training, progress->consumed_samples));
-    l->learning_rate = haul_learning_rate(train->config, progress->consumed_samples);
+    const haul_train_progress *progress = &train->progress;
+    int64_t ahead = l->started - progress->iteration;
+    int64_t samples = progress->consumed_samples + ahead * train->config->global_batch_size;
+    haul_batch *batch = batch_of(l, l->started + 1);
+    if (ahead == 0) {
+        l->since = haul_clock_seconds();
+    }
+    check_profile(l, haul_profile_run_before(&l->profile, l->started + 1), "", NULL);
+    HAUL_TRY(haul_batch_load(batch, train->training, samples));
     haul_step_request request = {.info = {.seed = (uint64_t)train->config->seed,
-                                          .step = (uint32_t)(progress->iteration + 1),
-                                          .first_sample = progress->consumed_samples,
+                                          .step = (uint32_t)(l->started + 1),
+                                          .first_sample = samples,
                                           .training = true},
                                  .samples = train->config->micro_batch_size,
                                  .fill = haul_batch_fill,
-                                 .fill_context = &l->batch,
-                                 .learning_rate = l->learning_rate,
-                                 .update = progress->updates + 1};
-    HAUL_TRY(haul_executor_run(&train->session->trainer, &request, &verdict));
-    haul_batch_sum_losses(&l->batch, &train->session->trainer, train->session->values.losses, &sum,
+                                 .fill_context = batch,
+                                 .learning_rate = haul_learning_rate(train->config, samples)};
+    l->started++;
+    return haul_executor_start(&train->session->trainer, &request);
+}
+
+/* Waits for the earliest iteration that runs, and takes in what it came to. */
+static haul_status finish_step(loop *l) {
+    haul_train *train = l->train;
+    haul_train_progress *progress = &train->progress;
+    const haul_batch *batch = batch_of(l, progress->iteration + 1);
+    double sum = 0;
+    int64_t labels = 0;
+    haul_verdict verdict;
+    HAUL_TRY(haul_executor_finish(&train->session->trainer, &verdict));
+    haul_batch_sum_losses(batch, &train->session->trainer, train->session->values.losses, &sum,
                           &labels);
-    double loss = sum / (double)haul_max(labels, 1), seconds = haul_clock_seconds() - begin;
+    double now = haul_clock_seconds(), seconds = now - l->since;
+    double loss = sum / (double)haul_max(labels, 1);
+    l->since = now;
     progress->iteration++;
-    progress->consumed_samples += l->batch.samples;
+    progress->consumed_samples += batch->samples;
     l->interval.steps++;
     l->interval.seconds += seconds;
     if (verdict.finite) {
@@ -180,14 +225,37 @@ static bool ends(haul_train *train) {
     return true;
 }
 
+/* Whether something happens behind this iteration before the next may start. */
+static bool rests_after(const loop *l, int64_t iteration) {
+    const haul_train *train = l->train;
+    const haul_config *config = train->config;
+    return iteration >= haul_config_iterations(config) || due(iteration, config->exit_interval) ||
+           (train->validation != NULL && due(iteration, config->eval_interval)) ||
+           (config->save != NULL && due(iteration, config->save_interval)) ||
+           haul_profile_run_rests_after(&l->profile, iteration) ||
+           (train->stop != NULL && *train->stop != 0);
+}
+
+/* Keeps the device busy: the next step is started before the last one's loss is read. */
+static haul_status run_step(loop *l) {
+    const haul_train *train = l->train;
+    int64_t depth = haul_executor_depth(&train->session->trainer);
+    do {
+        HAUL_TRY(start_step(l));
+    } while (l->started - train->progress.iteration < depth && !rests_after(l, l->started));
+    return finish_step(l);
+}
+
 static haul_status run(loop *l) {
     haul_train *train = l->train;
     const haul_config *config = train->config;
     bool end = train->progress.iteration >= haul_config_iterations(config);
     while (!end) {
-        HAUL_TRY(run_step(l));
+        bool idle = l->started == train->progress.iteration;
+        HAUL_TRY(idle || !rests_after(l, l->started) ? run_step(l) : finish_step(l));
         int64_t iteration = train->progress.iteration;
-        end = ends(train);
+        end = l->started == iteration && ends(train);
+        end_profile(l, end);
         if (due(iteration, config->log_interval) || (end && l->interval.steps > 0)) {
             log_interval(l);
         }
@@ -202,13 +270,27 @@ static haul_status run(loop *l) {
     return HAUL_OK;
 }
 
+static haul_status init_batches(loop *l) {
+    const haul_config *config = l->train->config;
+    for (int i = 0; i < HAUL_EXECUTOR_DEPTH; i++) {
+        HAUL_TRY(haul_batch_init(&l->batches[i], config->global_batch_size, config->seq_length,
+                                 haul_session_micro_batches(config)));
+    }
+    return HAUL_OK;
+}
+
 haul_status haul_train_run(haul_train *train) {
     const haul_config *config = train->config;
-    loop l = {.train = train};
+    loop l = {.train = train, .started = train->progress.iteration};
     train->started = haul_clock_seconds();
     train->last_saved = -1;
-    haul_status status = haul_batch_init(&l.batch, config->global_batch_size, config->seq_length,
-                                         haul_session_micro_batches(config));
+    haul_status status = init_batches(&l);
+    if (status == HAUL_OK) {
+        status = haul_profile_run_init(&l.profile, config, &train->session->trainer);
+    }
+    if (status == HAUL_OK) {
+        status = haul_store_set_updates(&train->session->store, train->progress.updates);
+    }
     if (config->eval_interval > 0) { /* a resumed run goes on where its evaluations were */
         l.evaluations = train->progress.iteration / config->eval_interval;
     }
@@ -218,7 +300,10 @@ haul_status haul_train_run(haul_train *train) {
     if (status == HAUL_OK) {
         status = run(&l);
     }
+    haul_profile_run_deinit(&l.profile);
     haul_checkpoint_unlock(l.writer);
-    haul_batch_deinit(&l.batch);
+    for (int i = 0; i < HAUL_EXECUTOR_DEPTH; i++) {
+        haul_batch_deinit(&l.batches[i]);
+    }
     return status;
 }

@@ -7,6 +7,7 @@
 #include "data/tokenizer.h"
 #include "report/iteration_line.h"
 #include "train/evaluate.h"
+#include "train/profile.h"
 #include "train/session.h"
 
 #include <signal.h>
@@ -32,6 +33,10 @@ typedef struct haul_train_observer {
     haul_status (*sample)(void *context, const haul_train *train);
     void (*checkpoint)(void *context, const haul_train *train, const char *path, int64_t bytes,
                        double seconds);
+    /* A trace was written, and what the device's time went to in these iterations. A path of NULL:
+     * there is none, as haul_error_message says. */
+    void (*profiled)(void *context, const haul_train *train, const char *path,
+                     const haul_profile_times *times);
     /* A step was skipped; `parameter` names the first gradient that is not finite. */
     void (*skipped)(void *context, const haul_train *train, const char *parameter);
 } haul_train_observer;

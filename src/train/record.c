@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/philox.h"
-#include "base/process.h"
 #include "config/json.h"
 #include "config/validate.h"
 
@@ -85,7 +84,7 @@ haul_status haul_record_interval(haul_record *record, const haul_train *train,
     haul_log_train entry = {.iteration = means->iteration,
                             .consumed_samples = means->consumed_samples,
                             .tokens = means->consumed_samples * config->seq_length,
-                            .memory_bytes = haul_process_resident_bytes(),
+                            .memory_bytes = haul_device_used_bytes(&train->session->device),
                             .skipped_iterations = means->skipped_iterations,
                             .nan_iterations = means->nan_iterations,
                             .loss = means->loss >= 0 ? means->loss : (double)NAN,

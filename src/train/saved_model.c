@@ -1,7 +1,6 @@
 #include "train/saved_model.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "config/huggingface.h"
 #include "config/json.h"
 #include "config/validate.h"
@@ -9,7 +8,6 @@
 #include "train/state.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PATH_BYTES = 1100, BYTE_VOCABULARY = 257 };
@@ -126,29 +124,6 @@ void haul_saved_model_close(haul_saved_model *model) {
     *model = (haul_saved_model){0};
 }
 
-/* A tensor of another dtype (for the ref device) is read as it is and converted. */
-static haul_status read_tensor(haul_checkpoint *checkpoint, const haul_checkpoint_tensor *target) {
-    const haul_checkpoint_tensor *stored = haul_checkpoint_get(checkpoint, target->name);
-    if (stored == NULL || stored->dtype == target->dtype) {
-        return haul_checkpoint_read(checkpoint, target);
-    }
-    haul_checkpoint_tensor copy = *target;
-    int64_t count = 0;
-    haul_shape_bytes(target->ndim, target->shape, 1, &count);
-    copy.dtype = stored->dtype;
-    copy.data = haul_calloc(count, (size_t)haul_dtype_size(copy.dtype));
-    if (copy.data == NULL) {
-        return HAUL_ERROR_MEMORY;
-    }
-    haul_status status = haul_checkpoint_read(checkpoint, &copy);
-    for (int64_t i = 0; i < count && status == HAUL_OK; i++) {
-        haul_element_set(target->data, target->dtype, i,
-                         haul_element_get(copy.data, copy.dtype, i));
-    }
-    free(copy.data);
-    return status;
-}
-
 haul_status haul_saved_model_read(haul_saved_model *model, haul_store *store) {
     if (model->checkpoint == NULL) {
         return haul_state_import(store, &model->config, model->directory);
@@ -157,7 +132,7 @@ haul_status haul_saved_model_read(haul_saved_model *model, haul_store *store) {
     HAUL_TRY(haul_state_list_init(store, &list));
     haul_status status = HAUL_OK;
     for (int64_t i = 0; i < list.count && status == HAUL_OK; i++) {
-        status = read_tensor(model->checkpoint, &list.tensors[i]);
+        status = haul_state_read(model->checkpoint, &list.tensors[i]); /* f64 for ref */
     }
     haul_state_list_deinit(&list);
     return status;

@@ -2,6 +2,7 @@
 
 #include "base/memory.h"
 #include "base/process.h"
+#include "config/validate.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,10 @@ static haul_status compile(haul_session *session, bool training, int micro_batch
                            haul_program *program) {
     const haul_config *config = session->config;
     haul_program_options options = {
-        .training = training, .recompute = config->recompute_granularity == HAUL_RECOMPUTE_FULL};
+        .training = training,
+        .recompute = config->recompute_granularity == HAUL_RECOMPUTE_FULL,
+        .recompute_norms = haul_config_recomputes(config, "layernorm"),
+        .recompute_activations = haul_config_recomputes(config, "activation")};
     haul_schedule schedule;
     HAUL_TRY(haul_schedule_none(micro_batches, &schedule));
     haul_status status =
@@ -45,14 +49,25 @@ static haul_update_options update_options(const haul_config *config) {
                                  .beta1 = config->adam_beta1,
                                  .beta2 = config->adam_beta2,
                                  .epsilon = config->adam_eps,
+                                 .seed = (uint64_t)config->seed,
                                  .momentum = config->sgd_momentum,
                                  .weight_decay = config->weight_decay,
                                  .clip = config->clip_grad};
 }
 
+static haul_store_options store_options(const haul_config *config, haul_update_kind kind,
+                                        bool train) {
+    bool adam = kind == HAUL_UPDATE_ADAM;
+    return (haul_store_options){
+        .training = train,
+        .moments = haul_update_moments(kind),
+        .bf16_moments = {adam && config->exp_avg_dtype == HAUL_MOMENT_BF16,
+                         adam && config->exp_avg_sq_dtype == HAUL_MOMENT_BF16}};
+}
+
 static haul_status plan_programs(haul_session *session, bool train) {
     const haul_update_options update = update_options(session->config);
-    haul_store_options store = {.training = train, .moments = haul_update_moments(update.kind)};
+    haul_store_options store = store_options(session->config, update.kind, train);
     HAUL_TRY(haul_store_plan(&session->chunk, &session->device, store, &session->store));
     HAUL_TRY(compile(session, false, 1, &session->evaluation));
     HAUL_TRY(
@@ -70,6 +85,29 @@ static haul_status plan_programs(haul_session *session, bool train) {
     return HAUL_OK;
 }
 
+static haul_status tabulate_process(haul_memory_table *table) {
+    return haul_memory_table_add(table, "before the first allocation", "code and libraries",
+                                 haul_process_resident_bytes());
+}
+
+/* What a device with memory of its own takes beside tensors, there and of the host. */
+static haul_status tabulate_apart(haul_session *session) {
+    const haul_backend *backend = session->device.backend;
+    const char *name;
+    int64_t bytes;
+    for (int i = 0;
+         backend->reserved != NULL && backend->reserved(&session->device, i, &name, &bytes); i++) {
+        HAUL_TRY(haul_memory_table_add(&session->memory, name, "code and libraries", bytes));
+    }
+    bytes = haul_executor_host_bytes(&session->evaluator);
+    if (session->training.passes != NULL) {
+        bytes += haul_executor_host_bytes(&session->trainer);
+    }
+    HAUL_TRY(haul_memory_table_add(&session->host_memory, "what batches bring and steps leave",
+                                   "page-locked", bytes));
+    return tabulate_process(&session->host_memory);
+}
+
 static haul_status tabulate(haul_session *session, bool train) {
     const haul_program *program = train ? &session->training : &session->evaluation;
     haul_memory_table *table = &session->memory;
@@ -81,8 +119,8 @@ static haul_status tabulate(haul_session *session, bool train) {
     int64_t work = haul_max(session->trainer.bytes, session->evaluator.bytes) - program->bytes;
     HAUL_TRY(
         haul_memory_table_add(table, "what evaluation and COMMIT need beyond", "scratch", work));
-    return haul_memory_table_add(table, "before the first allocation", "code and libraries",
-                                 haul_process_resident_bytes());
+    return haul_device_in_host_memory(&session->device) ? tabulate_process(table)
+                                                        : tabulate_apart(session);
 }
 
 /* With the limits of the flags this keeps the size of each tensor below 2^63 bytes. */
@@ -105,10 +143,43 @@ haul_status haul_session_plan(haul_session *session, const haul_config *config, 
                               product_of(config)));
     haul_model_options model = {.numerics = haul_model_numerics(config, reference),
                                 .batch = config->micro_batch_size,
-                                .sequence_length = config->seq_length};
+                                .sequence_length = config->seq_length,
+                                .fast_products = !haul_device_in_host_memory(&session->device)};
     HAUL_TRY(haul_model_build(config, &model, &session->chunk, &session->values));
     HAUL_TRY(plan_programs(session, train));
     return tabulate(session, train);
+}
+
+typedef struct tuning {
+    haul_device *device;
+    haul_status status;
+    int64_t measured;
+} tuning;
+
+static void tune(void *context, haul_op op, const void *args) {
+    tuning *t = context;
+    bool measured = false;
+    if (t->status == HAUL_OK) {
+        t->status = t->device->backend->tuner->tune(t->device, op, args, &measured);
+        t->measured += measured;
+    }
+}
+
+haul_status haul_session_tune(haul_session *session, const char *path, int64_t *measured) {
+    const haul_backend *backend = session->device.backend;
+    tuning t = {.device = &session->device};
+    *measured = 0;
+    if (backend->tuner == NULL || (backend->ready != NULL && !backend->ready(&session->device))) {
+        return HAUL_OK;
+    }
+    HAUL_TRY(backend->tuner->load(&session->device, path));
+    if (session->training.passes != NULL) {
+        HAUL_TRY(haul_program_observe(&session->training, tune, &t));
+    }
+    HAUL_TRY(haul_program_observe(&session->evaluation, tune, &t));
+    HAUL_TRY(t.status);
+    *measured = t.measured;
+    return backend->tuner->save(&session->device, path);
 }
 
 static haul_status explain_memory(const haul_session *session) {
@@ -150,5 +221,6 @@ void haul_session_deinit(haul_session *session) {
     haul_chunk_deinit(&session->chunk);
     haul_device_deinit(&session->device);
     haul_memory_table_deinit(&session->memory);
+    haul_memory_table_deinit(&session->host_memory);
     *session = (haul_session){0};
 }

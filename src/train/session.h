@@ -15,12 +15,19 @@ typedef struct haul_session {
     haul_store store;
     haul_program training, evaluation;
     haul_executor trainer, evaluator;
-    haul_memory_table memory; /* all that the run takes, for people */
+    /* For people, all that the run takes: of the device's memory, and of the host's where that is
+     * apart. */
+    haul_memory_table memory, host_memory;
 } haul_session;
 
 /* Plans everything for a finalized config; nothing large is allocated. `train` false leaves out
  * what only training needs. Deinit is legal after a failure. */
 haul_status haul_session_plan(haul_session *session, const haul_config *config, bool train);
+
+/* Lets a device that has several ways to compute the products of a step measure which is fastest,
+ * before memory is taken; what is measured is kept in the file `path`. *measured: how many were not
+ * known. */
+haul_status haul_session_tune(haul_session *session, const char *path, int64_t *measured);
 
 /* Takes the memory. HAUL_ERROR_MEMORY names what takes it and what would help. */
 haul_status haul_session_allocate(haul_session *session);

@@ -96,12 +96,74 @@ void haul_state_list_deinit(haul_state_list *list) {
     *list = (haul_state_list){0};
 }
 
+/* Whether a checkpoint has a tensor in another dtype than is wanted. */
+static bool differs(const haul_checkpoint *checkpoint, const haul_checkpoint_tensor *target) {
+    const haul_checkpoint_tensor *stored = haul_checkpoint_get(checkpoint, target->name);
+    return stored != NULL && stored->dtype != target->dtype;
+}
+
+/* Reads into `plain`, as it is stored, and writes the target from `converted`. */
+static haul_status convert(haul_checkpoint *checkpoint, const haul_checkpoint_tensor *target,
+                           haul_checkpoint_tensor plain, void *converted) {
+    int64_t count, bytes;
+    haul_shape_bytes(target->ndim, target->shape, 1, &count);
+    haul_shape_bytes(target->ndim, target->shape, haul_dtype_size(target->dtype), &bytes);
+    HAUL_TRY(haul_checkpoint_read(checkpoint, &plain));
+    for (int64_t i = 0; i < count; i++) {
+        haul_element_set(converted, target->dtype, i, haul_element_get(plain.data, plain.dtype, i));
+    }
+    if (target->memory != NULL) {
+        return target->memory->copy(target->memory->context, target->data, converted, bytes);
+    }
+    memcpy(target->data, converted, (size_t)bytes);
+    return HAUL_OK;
+}
+
+haul_status haul_state_read(haul_checkpoint *checkpoint, const haul_checkpoint_tensor *target) {
+    if (!differs(checkpoint, target)) {
+        return haul_checkpoint_read(checkpoint, target);
+    }
+    haul_checkpoint_tensor plain = *target;
+    int64_t count;
+    haul_shape_bytes(target->ndim, target->shape, 1, &count);
+    plain.dtype = haul_checkpoint_get(checkpoint, target->name)->dtype;
+    plain.data = haul_calloc(count, (size_t)haul_dtype_size(plain.dtype));
+    plain.memory = NULL;
+    void *converted = haul_calloc(count, (size_t)haul_dtype_size(target->dtype));
+    haul_status status = HAUL_ERROR_MEMORY;
+    if (plain.data != NULL && converted != NULL) {
+        status = convert(checkpoint, target, plain, converted);
+    }
+    free(plain.data);
+    free(converted);
+    return status;
+}
+
+static bool is_moment(const haul_checkpoint_tensor *tensor) {
+    static const char prefix[] = "optimizer.exp_avg"; /* and optimizer.exp_avg_sq */
+    return strncmp(tensor->name, prefix, sizeof prefix - 1) == 0;
+}
+
+bool haul_state_converts(const haul_store *store, const haul_checkpoint *checkpoint) {
+    haul_state_list list;
+    bool converts = false;
+    if (haul_state_list_init(store, &list) == HAUL_OK) {
+        for (int64_t i = 0; i < list.count && !converts; i++) {
+            converts = is_moment(&list.tensors[i]) && differs(checkpoint, &list.tensors[i]);
+        }
+        haul_state_list_deinit(&list);
+    }
+    return converts;
+}
+
 haul_status haul_state_load(haul_store *store, haul_checkpoint *checkpoint) {
     haul_state_list list;
     HAUL_TRY(haul_state_list_init(store, &list));
     haul_status status = HAUL_OK;
     for (int64_t i = 0; i < list.count && status == HAUL_OK; i++) {
-        status = haul_checkpoint_read(checkpoint, &list.tensors[i]);
+        const haul_checkpoint_tensor *tensor = &list.tensors[i];
+        status = is_moment(tensor) ? haul_state_read(checkpoint, tensor)
+                                   : haul_checkpoint_read(checkpoint, tensor);
     }
     haul_state_list_deinit(&list);
     return status;

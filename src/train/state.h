@@ -22,7 +22,15 @@ typedef struct haul_state_list {
 haul_status haul_state_list_init(const haul_store *store, haul_state_list *out);
 void haul_state_list_deinit(haul_state_list *list);
 
-/* Fills the whole store from a checkpoint; a store that does not train reads the values alone. */
+/* Fills a tensor of the store's from the checkpoint's of that name, rounded to nearest where that
+ * has another dtype. */
+haul_status haul_state_read(haul_checkpoint *checkpoint, const haul_checkpoint_tensor *target);
+
+/* Whether a checkpoint holds moments of adam in another dtype than the store does. */
+bool haul_state_converts(const haul_store *store, const haul_checkpoint *checkpoint);
+
+/* Fills the whole store from a checkpoint, with moments converted; a store that does not train
+ * reads the values alone. */
 haul_status haul_state_load(haul_store *store, haul_checkpoint *checkpoint);
 
 /* Whether a directory holds Hugging Face weights. */

@@ -2,8 +2,10 @@
 #include "testing.h"
 
 #include "base/dtype.h"
+#include "base/file.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static float float_of(uint32_t bits) {
     float value;
@@ -122,6 +124,115 @@ static void doubles_round_once_to_bf16(void **state) {
     assert_true(isnan(haul_bf16_to_f32(bits)));
 }
 
+/* FP8 formats by their definition. */
+typedef struct format {
+    haul_dtype dtype;
+    uint8_t (*encode)(float);
+    float (*decode)(uint8_t);
+    int fraction_bits, bias;
+    uint8_t largest; /* code of the largest finite number */
+} format;
+
+static const format formats[] = {
+    {HAUL_E4M3, haul_f32_to_e4m3, haul_e4m3_to_f32, 3, 7, 0x7e},
+    {HAUL_E5M2, haul_f32_to_e5m2, haul_e5m2_to_f32, 2, 15, 0x7b},
+};
+
+enum { FORMATS = 2 };
+
+static double magnitude_of(const format *f, int code) {
+    int exponent = code >> f->fraction_bits, units = 1 << f->fraction_bits;
+    int fraction = code % units;
+    return exponent == 0 ? ldexp(fraction, 1 - f->bias - f->fraction_bits)
+                         : ldexp(units + fraction, exponent - f->bias - f->fraction_bits);
+}
+
+static void fp8_codes_have_their_values(void **state) {
+    (void)state;
+    for (const format *f = formats; f < formats + FORMATS; f++) {
+        for (int code = 0; code < 0x80; code++) {
+            float value = f->decode((uint8_t)code), negative = f->decode((uint8_t)(code | 0x80));
+            if (code <= f->largest) {
+                assert_true((double)value == magnitude_of(f, code));
+                assert_true(negative == -value && signbit(negative));
+                assert_int_equal(f->encode(value), code);
+                assert_int_equal(f->encode(negative), code | 0x80);
+            } else if (f->dtype == HAUL_E5M2 && code == 0x7c) {
+                assert_true(isinf(value) && value > 0 && isinf(negative) && negative < 0);
+            } else {
+                assert_true(isnan(value) && isnan(negative));
+            }
+        }
+        assert_int_equal(f->encode(NAN), 0x7f);
+        assert_int_equal(f->encode(-NAN), 0x7f);
+        assert_int_equal(f->encode(INFINITY), f->largest);
+        assert_int_equal(f->encode(-INFINITY), f->largest | 0x80);
+    }
+}
+
+/* The nearest code by distance, at a tie the even one; beyond the largest, the largest. */
+static uint8_t nearest_code(const format *f, double value) {
+    int low = 0, high = f->largest;
+    double magnitude = fabs(value);
+    if (magnitude >= magnitude_of(f, high)) {
+        low = high;
+    }
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        *(magnitude_of(f, middle) <= magnitude ? &low : &high) = middle;
+    }
+    double below = magnitude - magnitude_of(f, low), above = magnitude_of(f, high) - magnitude;
+    int code = below < above || (below == above && low % 2 == 0) ? low : high;
+    return (uint8_t)(code | (signbit(value) ? 0x80 : 0));
+}
+
+static void fp8_rounds_to_nearest_even(void **state) {
+    (void)state;
+    const uint32_t step = 0x10ff1; /* prime, so that all kinds of fractions come */
+    for (const format *f = formats; f < formats + FORMATS; f++) {
+        for (uint64_t bits = 0; bits <= UINT32_MAX; bits += step) {
+            float value = float_of((uint32_t)bits);
+            if (!isnan(value)) {
+                assert_int_equal(f->encode(value), nearest_code(f, (double)value));
+            }
+        }
+    }
+}
+
+/* Around the middle between two codes, as float and, with more bits, as double. */
+static void fp8_rounds_once(void **state) {
+    (void)state;
+    for (const format *f = formats; f < formats + FORMATS; f++) {
+        for (int code = 0; code < f->largest; code++) {
+            double middle = (magnitude_of(f, code) + magnitude_of(f, code + 1)) / 2;
+            uint8_t even = (uint8_t)(code + code % 2), element;
+            assert_int_equal(f->encode((float)middle), even);
+            assert_int_equal(f->encode(nextafterf((float)middle, 0)), code);
+            assert_int_equal(f->encode(nextafterf((float)middle, 1e9f)), code + 1);
+            haul_element_set(&element, f->dtype, 0, nextafter(middle, 0));
+            assert_int_equal(element, code);
+            haul_element_set(&element, f->dtype, 0, -nextafter(middle, 1e9));
+            assert_int_equal(element, (code + 1) | 0x80);
+        }
+    }
+}
+
+/* fp8.tsv is by tools/reference/base_fp8.py. */
+static void fp8_is_as_in_pytorch(void **state) {
+    (void)state;
+    haul_string text = {0};
+    assert_ok(haul_file_read(HAUL_TEST_DIR "/base/fp8.tsv", &text));
+    int rows = 0;
+    for (char *at = text.data; *at != '\0'; rows++) {
+        float value = float_of((uint32_t)strtoul(at, &at, 16));
+        assert_int_equal(haul_f32_to_e4m3(value), strtoul(at, &at, 16));
+        assert_int_equal(haul_f32_to_e5m2(value), strtoul(at, &at, 16));
+        at += *at == '\n';
+    }
+    assert_true(rows > 1000);
+    haul_string_deinit(&text);
+}
+
 static const struct {
     haul_dtype dtype;
     int size;
@@ -132,6 +243,8 @@ static const struct {
     {HAUL_F32, 4, "f32", "F32", -0x1p127, 0x1p127},
     {HAUL_BF16, 2, "bf16", "BF16", -0x1p127, 0x1p127},
     {HAUL_F16, 2, "f16", "F16", -65504, 65504},
+    {HAUL_E4M3, 1, "e4m3", "F8_E4M3", -448, 448},
+    {HAUL_E5M2, 1, "e5m2", "F8_E5M2", -57344, 57344},
     {HAUL_I64, 8, "i64", "I64", -0x1p63, 0x1p62},
     {HAUL_I32, 4, "i32", "I32", INT32_MIN, INT32_MAX},
     {HAUL_I16, 2, "i16", "I16", INT16_MIN, INT16_MAX},
@@ -152,7 +265,7 @@ static void every_dtype_is_described(void **state) {
         assert_true(haul_dtype_from_safetensors(dtypes[i].safetensors, &found));
         assert_int_equal(found, i);
     }
-    assert_false(haul_dtype_from_safetensors("F8_E4M3", &found));
+    assert_false(haul_dtype_from_safetensors("F8_E8M0", &found));
     assert_false(haul_dtype_from_safetensors("", &found));
 }
 
@@ -160,7 +273,7 @@ static void every_dtype_is_described(void **state) {
 static void elements_come_back(void **state) {
     (void)state;
     for (int i = 0; i < HAUL_DTYPES; i++) {
-        const double values[] = {0, 1, 100, dtypes[i].low, dtypes[i].high};
+        const double values[] = {0, 1, 96, dtypes[i].low, dtypes[i].high};
         for (size_t j = 0; j < sizeof values / sizeof *values; j++) {
             uint64_t data[3] = {0};
             haul_element_set(data, dtypes[i].dtype, 1, values[j]);
@@ -173,9 +286,16 @@ static void elements_come_back(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bf16_rounds_to_nearest_even), cmocka_unit_test(f16_has_the_values_of_ieee),
-        cmocka_unit_test(f16_rounds_to_nearest_even),  cmocka_unit_test(doubles_round_once_to_bf16),
-        cmocka_unit_test(every_dtype_is_described),    cmocka_unit_test(elements_come_back),
+        cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(f16_has_the_values_of_ieee),
+        cmocka_unit_test(f16_rounds_to_nearest_even),
+        cmocka_unit_test(doubles_round_once_to_bf16),
+        cmocka_unit_test(fp8_codes_have_their_values),
+        cmocka_unit_test(fp8_rounds_to_nearest_even),
+        cmocka_unit_test(fp8_rounds_once),
+        cmocka_unit_test(fp8_is_as_in_pytorch),
+        cmocka_unit_test(every_dtype_is_described),
+        cmocka_unit_test(elements_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

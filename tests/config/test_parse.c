@@ -194,7 +194,7 @@ static void test_refusals(void **state) {
           "4 flags cannot be taken", "did you mean --hidden-size?");
     fails(train, "--pipeline-model-parallel-size|4|--fp16|--tensor-model-parallel-size|8",
           "--pipeline-model-parallel-size 4, --tensor-model-parallel-size 8 must be 1: haul trains "
-          "in one process; --fp16: haul trains in f32 or --bf16",
+          "in one process; --fp16: haul trains in f32, --bf16 or --fp8-format",
           "docs/from-megatron.md");
     fails(train, "--group-query-attention|--num-experts|8", "--num-experts 8 must be 0", "");
     fails(train, "--hiden-size|3", "--hiden-size is not a flag", "did you mean --hidden-size?");
@@ -217,6 +217,8 @@ static void test_bad_values(void **state) {
     fails(train, "--lr|fast", "--lr is \"fast\"", "haul train --help");
     fails(train, "--hidden-dropout|1.5", "must be a number from 0 to 1", "");
     fails(train, "--optimizer|lion", "must be one of adam, sgd", "");
+    fails(train, "--exp-avg-dtype|fp16", "must be one of fp32, bf16", "haul train --help");
+    fails(train, "--exp-avg-sq-dtype|fp8", "must be one of fp32, bf16", "haul train --help");
     fails(train, "--num-layers", "--num-layers needs a value", "");
     fails(train, "--num-layers|--swiglu", "--num-layers needs a value", "--num-layers=--swiglu");
     fails(train, "--swiglu=1", "takes no value", "--no-swiglu");
@@ -257,12 +259,12 @@ static void test_what_changes_numbers_is_refused(void **state) {
     (void)state;
     static const char *const lines[] = {
         "--fp16",
-        "--fp8-format|hybrid",
+        "--fp8-format|hybrid|--no-fp8-wgrad",
         "--fp4-format|e2m1",
         "--fp32-residual-connection",
         "--grad-reduce-in-bf16",
         "--main-grads-dtype|bf16",
-        "--exp-avg-dtype|fp8",
+        "--main-params-dtype|fp16",
         "--loss-scale|8",
         "--num-experts|8",
         "--mtp-num-layers|1",
@@ -315,6 +317,19 @@ static void test_settings_of_a_checkpoint(void **state) {
     parses(&config, HAUL_COMMAND_TRAIN,
            "--use-checkpoint-args|--use-checkpoint-opt_param-scheduler");
     assert_int_equal(config.ignored.count, 2);
+    haul_config_deinit(&config);
+}
+
+/* As large models are trained with Megatron-LM. */
+static void test_moments(void **state) {
+    (void)state;
+    haul_config config;
+    parses(&config, HAUL_COMMAND_TRAIN,
+           "--use-precision-aware-optimizer|--main-grads-dtype|fp32|--main-params-dtype|fp32|"
+           "--exp-avg-dtype|bf16");
+    assert_int_equal(config.exp_avg_dtype, HAUL_MOMENT_BF16);
+    assert_int_equal(config.exp_avg_sq_dtype, HAUL_MOMENT_FP32);
+    assert_int_equal(config.ignored.count, 3);
     haul_config_deinit(&config);
 }
 
@@ -422,6 +437,7 @@ int main(void) {
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_what_changes_numbers_is_refused),
         cmocka_unit_test(test_settings_of_a_checkpoint),
+        cmocka_unit_test(test_moments),
         cmocka_unit_test(test_presets),
         cmocka_unit_test(test_help_wins),
         cmocka_unit_test(test_every_megatron_flag_is_recognised),

@@ -84,8 +84,9 @@ static void test_completions(void **state) {
     (void)state;
     haul_string script = {0};
     assert_ok(haul_text_completion("bash", &script));
-    assert_non_null(strstr(script.data, "\"\"*) offered=\"train eval generate data checkpoint "
-                                        "report doctor help completion\""));
+    assert_non_null(strstr(script.data,
+                           "\"\"*) offered=\"train eval generate data checkpoint bench "
+                           "report doctor help completion\""));
     assert_non_null(strstr(script.data, "\"data \"*) offered=\"build inspect tokenizer\""));
     assert_non_null(strstr(script.data, "--device) offered=\"cpu cuda auto ref meta\""));
     assert_non_null(strstr(script.data, "--preset) offered=\"tiny "));

@@ -170,6 +170,8 @@ static void test_flags_without_effect(void **state) {
          "--rope-scaling-factor (needs --use-rope-scaling)"},
         {"--optimizer sgd --adam-beta1 0.5 --adam-eps 1",
          "--adam-beta1 --adam-eps (needs --optimizer adam)"},
+        {"--optimizer sgd --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16",
+         "--exp-avg-dtype --exp-avg-sq-dtype (needs --optimizer adam)"},
         {"--sgd-momentum 0.5", "--sgd-momentum (needs --optimizer sgd)"},
         {"--lr-decay-style constant --min-lr 0 --lr-decay-iters 9",
          "--min-lr (needs a --lr-decay-style other than constant), --lr-decay-iters (needs a "
@@ -186,6 +188,10 @@ static void test_flags_without_effect(void **state) {
          "--save-interval --keep-checkpoints (needs --save)"},
         {"--name x --run-dir y", "--name (needs no --run-dir)"},
         {"--cpu-product-dtype f32", "--cpu-product-dtype (needs --bf16)"},
+        {"--fp8-recipe blockwise --first-last-layers-bf16",
+         "--fp8-recipe --first-last-layers-bf16 (needs --fp8-format)"},
+        {"--num-layers-at-end-in-bf16 2",
+         "--num-layers-at-end-in-bf16 (needs --fp8-format and --first-last-layers-bf16)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         haul_config config;

@@ -110,6 +110,10 @@ static inline double haul_test_roundoff(haul_dtype dtype) {
         return 0x1p-8;
     case HAUL_F16:
         return 0x1p-11;
+    case HAUL_E4M3:
+        return 0x1p-4;
+    case HAUL_E5M2:
+        return 0x1p-3;
     default:
         return 0.0;
     }

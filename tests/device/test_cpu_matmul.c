@@ -399,7 +399,8 @@ static void test_errors(void **state) {
     stream = (haul_stream){.device = &device};
     matmul.args.a.dtype = HAUL_F64;
     haul_launch(&stream, HAUL_OP_MATMUL, &matmul.args);
-    haul_test_assert_fails(haul_stream_status(&stream), HAUL_ERROR_UNAVAILABLE, "f32 and bf16");
+    haul_test_assert_fails(haul_stream_status(&stream), HAUL_ERROR_UNAVAILABLE,
+                           "f32, bf16 and scaled FP8");
     free_case(&matmul);
     haul_device_deinit(&device);
 }

@@ -369,6 +369,7 @@ static const struct {
     [HAUL_OP_NORM] = {.check = check_norm},
     [HAUL_OP_NORM_BACKWARD] = {.none = "a backward: see norm"},
     [HAUL_OP_PACK] = {.none = "a layout of the weight"},
+    [HAUL_OP_QUANTIZE] = {.none = "taken to be the identity"},
     [HAUL_OP_MATMUL] = {.check = check_matmul},
     [HAUL_OP_BIAS_BACKWARD] = {.none = "a backward: see matmul"},
     [HAUL_OP_ROPE] = {.check = check_rope},

@@ -70,7 +70,26 @@ static void check_norm_with(haul_check *check, haul_norm_kind kind, bool addend,
     haul_twin_free(&t.bias);
 }
 
+/* Rows that the threads of a GPU's block take in 2, 3 and 4 turns; once for a dtype. */
+static void check_wide(haul_check *check, haul_check_function *function) {
+    static const int64_t row_bytes[] = {16384, 25004, 32768};
+    if (check->columns != 7) {
+        return;
+    }
+    for (int i = 0; i < 3; i++) {
+        check->columns = row_bytes[i] / haul_dtype_size(check->dtype);
+        function(check);
+    }
+    check->columns = 7;
+}
+
+static void check_wide_norm(haul_check *check) {
+    check_norm_with(check, HAUL_NORM_RMS, true, false);
+    check_norm_with(check, HAUL_NORM_LAYER, false, true);
+}
+
 static void check_norm(haul_check *check) {
+    check_wide(check, check_wide_norm);
     for (int i = 0; i < 8; i++) {
         check_norm_with(check, i % 2 ? HAUL_NORM_LAYER : HAUL_NORM_RMS, i / 2 % 2, i / 4);
     }
@@ -147,7 +166,13 @@ static void check_norm_backward_with(haul_check *check, haul_norm_kind kind, boo
     haul_twin_free(&t.residual);
 }
 
+static void check_wide_norm_backward(haul_check *check) {
+    check_norm_backward_with(check, HAUL_NORM_RMS, false, true);
+    check_norm_backward_with(check, HAUL_NORM_LAYER, true, false);
+}
+
 static void check_norm_backward(haul_check *check) {
+    check_wide(check, check_wide_norm_backward);
     for (int i = 0; i < 8; i++) {
         check_norm_backward_with(check, i % 2 ? HAUL_NORM_LAYER : HAUL_NORM_RMS, i / 2 % 2, i / 4);
     }

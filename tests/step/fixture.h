@@ -20,7 +20,7 @@ typedef struct fixture_options {
     const char *device;
     bool gpt2;
     bool bf16;
-    bool recompute;
+    bool recompute, recompute_cheap;
     double dropout;
     int micro_batches;
     int stages; /* > 1: the first rank's order of 1F1B, with several slots */
@@ -88,7 +88,10 @@ static inline void fixture_compile(fixture *f, fixture_options options) {
     assert_ok(haul_store_plan(&f->chunk, &f->device, store, &f->store));
     int stages = options.stages > 0 ? options.stages : 1;
     assert_ok(haul_schedule_1f1b(stages, options.micro_batches, &f->schedule));
-    haul_program_options program = {.training = true, .recompute = options.recompute};
+    haul_program_options program = {.training = true,
+                                    .recompute = options.recompute,
+                                    .recompute_norms = options.recompute_cheap,
+                                    .recompute_activations = options.recompute_cheap};
     assert_ok(haul_program_compile(&f->chunk, &f->store, &f->schedule, program, &f->program));
     assert_ok(haul_program_check(&f->program));
     haul_update_options update = {.kind = HAUL_UPDATE_ADAM,
@@ -154,8 +157,7 @@ static inline double fixture_step(fixture *f, const int64_t *order, haul_verdict
                                  .samples = FIXTURE_BATCH,
                                  .fill = fixture_fill,
                                  .fill_context = f,
-                                 .learning_rate = f->learning_rate,
-                                 .update = f->update};
+                                 .learning_rate = f->learning_rate};
     assert_ok(haul_executor_run_in_order(&f->executor, &request, order,
                                          verdict != NULL ? verdict : &ignored));
     double sum = 0;

@@ -44,6 +44,20 @@ static void assert_same_training(fixture_options a, fixture_options b) {
 
 static const char *const devices[] = {"ref", "cpu"};
 
+/* Of the same model and batch, one that computes norms and activations again takes less memory. */
+static void test_cheap_recompute_saves_memory(void **state) {
+    (void)state;
+    int64_t bytes[2];
+    for (int cheap = 0; cheap < 2; cheap++) {
+        fixture f;
+        fixture_open(
+            &f, (fixture_options){.device = "cpu", .recompute_cheap = cheap, .micro_batches = 1});
+        bytes[cheap] = f.program.class_bytes[HAUL_MEMORY_SLOT];
+        fixture_close(&f);
+    }
+    assert_true(bytes[1] < bytes[0]);
+}
+
 static void test_recompute_keeps_bits(void **state) {
     (void)state;
     for (size_t d = 0; d < 2; d++) {
@@ -53,6 +67,9 @@ static void test_recompute_keeps_bits(void **state) {
             fixture_options recompute = plain;
             recompute.recompute = true;
             assert_same_training(plain, recompute);
+            fixture_options cheap = plain;
+            cheap.recompute_cheap = true;
+            assert_same_training(plain, cheap);
         }
     }
 }
@@ -183,10 +200,15 @@ static void test_recompute_saves_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loss_falls),           cmocka_unit_test(test_recompute_keeps_bits),
-        cmocka_unit_test(test_schedule_keeps_bits),  cmocka_unit_test(test_dropout_changes_bits),
-        cmocka_unit_test(test_random_legal_orders),  cmocka_unit_test(test_skips_poisoned_step),
-        cmocka_unit_test(test_memory_table_adds_up), cmocka_unit_test(test_recompute_saves_memory),
+        cmocka_unit_test(test_loss_falls),
+        cmocka_unit_test(test_recompute_keeps_bits),
+        cmocka_unit_test(test_cheap_recompute_saves_memory),
+        cmocka_unit_test(test_schedule_keeps_bits),
+        cmocka_unit_test(test_dropout_changes_bits),
+        cmocka_unit_test(test_random_legal_orders),
+        cmocka_unit_test(test_skips_poisoned_step),
+        cmocka_unit_test(test_memory_table_adds_up),
+        cmocka_unit_test(test_recompute_saves_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,7 @@ static int norm(fixture *f, const char *name, int x, int addend, int *sum) {
 
 static void head(fixture *f, const char *weight, int input) {
     haul_head_config config = {.vocabulary = FIXTURE_VOCABULARY,
+                               .chunk_elements = 1 << 26,
                                .padded_vocabulary = FIXTURE_VOCABULARY,
                                .hidden = HIDDEN,
                                .init_std = 0.5};

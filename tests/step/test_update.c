@@ -20,7 +20,8 @@ static void fill_gradients(fixture *f, double value) {
 }
 
 static haul_verdict judge(fixture *f, const haul_update_options *options, int64_t update) {
-    haul_update_verdict(&f->store, options, RATE, update, &f->executor.stream);
+    assert_ok(haul_store_set_updates(&f->store, update - 1));
+    haul_update_verdict(&f->store, options, RATE, &f->executor.stream);
     return haul_update_read_verdict(&f->store, f->store.norms.data);
 }
 
@@ -173,6 +174,59 @@ static void test_commit(void **state) {
     }
 }
 
+/* A store with bf16 moments after one update from 0 with equal gradients. */
+static void update_bf16_moments(fixture *f, uint64_t seed, haul_store *store) {
+    haul_store_options options = {.training = true, .moments = 2, .bf16_moments = {true, true}};
+    haul_update_options update = {.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .seed = seed};
+    haul_stream stream = {.device = &f->device};
+    assert_ok(haul_store_plan(&f->chunk, &f->device, options, store));
+    assert_ok(haul_store_allocate(store));
+    for (int64_t b = 0; b < f->chunk.buffer_count; b++) {
+        haul_fill_args fill = {.y = store->buffers[b].gradient, .value = 0.7};
+        haul_launch(&stream, HAUL_OP_FILL, &fill);
+        assert_int_equal(store->buffers[b].moments[0].dtype, HAUL_BF16);
+        assert_int_equal(store->buffers[b].moments[1].dtype, HAUL_BF16);
+    }
+    haul_update_verdict(store, &update, RATE, &stream);
+    haul_update_commit(store, &update, &stream);
+    assert_ok(haul_stream_wait(&stream));
+}
+
+/* Whether the first moments of two buffers of one shape have the same bits. */
+static bool same_moments(const haul_store *a, int64_t i, const haul_store *b, int64_t j) {
+    const haul_tensor *x = &a->buffers[i].moments[0], *y = &b->buffers[j].moments[0];
+    return memcmp(x->data, y->data, (size_t)haul_tensor_bytes(x)) == 0;
+}
+
+/* Moments are rounded by the seed and the name of the parameter. */
+static void test_rounding_of_moments(void **state) {
+    (void)state;
+    fixture f;
+    haul_store first, again, other;
+    open(&f);
+    update_bf16_moments(&f, 7, &first);
+    update_bf16_moments(&f, 7, &again);
+    update_bf16_moments(&f, UINT64_C(7) << 32, &other);
+    int pairs = 0;
+    for (int64_t i = 0; i < f.chunk.buffer_count; i++) {
+        const haul_tensor *x = &first.buffers[i].value;
+        assert_true(same_moments(&first, i, &again, i));
+        for (int64_t j = i + 1; j < f.chunk.buffer_count && x->ndim == 2; j++) {
+            const haul_tensor *y = &first.buffers[j].value;
+            if (haul_tensor_count(x) == haul_tensor_count(y)) {
+                assert_false(same_moments(&first, i, &first, j));
+                pairs++;
+            }
+        }
+        assert_true(x->ndim < 2 || !same_moments(&first, i, &other, i));
+    }
+    assert_true(pairs > 0);
+    haul_store_deinit(&first);
+    haul_store_deinit(&again);
+    haul_store_deinit(&other);
+    fixture_close(&f);
+}
+
 static void test_moments(void **state) {
     (void)state;
     assert_int_equal(haul_update_moments(HAUL_UPDATE_ADAM), 2);
@@ -185,6 +239,7 @@ int main(void) {
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_failed_stream_skips),
         cmocka_unit_test(test_commit),
+        cmocka_unit_test(test_rounding_of_moments),
         cmocka_unit_test(test_moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,8 @@ typedef struct effect {
 #define ITERS   "--train-iters 4 "
 #define ROPE    ITERS "--position-embedding-type rope "
 #define WSD     ITERS "--lr-decay-style WSD --lr-wsd-decay-iters 2 "
+#define FP8     ITERS "--fp8-format e4m3 "
+#define FP8_IN  FP8 "--first-last-layers-bf16 "
 #define SAMPLES "--train-samples 16 "
 
 static const effect effects[] = {
@@ -58,6 +60,12 @@ static const effect effects[] = {
     {"--attention-dropout 0", ITERS},
     {"--init-method-std 0.1", ITERS},
     {"--bf16", ITERS},
+    {"--fp8-format e4m3", ITERS},
+    {"--fp8-format hybrid", FP8},
+    {"--fp8-recipe blockwise", FP8},
+    {"--first-last-layers-bf16", FP8},
+    {"--num-layers-at-start-in-bf16 0", FP8_IN},
+    {"--num-layers-at-end-in-bf16 0", FP8_IN},
     {"--micro-batch-size 1", ITERS},
     {"--global-batch-size 2", ITERS},
     {"--train-iters 3", ITERS "--lr-decay-iters 4"},
@@ -68,6 +76,8 @@ static const effect effects[] = {
     {"--adam-beta1 0.5", ITERS},
     {"--adam-beta2 0.9", ITERS},
     {"--adam-eps 0.01", ITERS},
+    {"--exp-avg-dtype bf16", ITERS},
+    {"--exp-avg-sq-dtype bf16", ITERS},
     {"--sgd-momentum 0.1", ITERS "--optimizer sgd"},
     {"--seed 5", ITERS},
     {"--exit-interval 3", ITERS},
@@ -91,6 +101,7 @@ static const effect effects[] = {
 static const char *const elsewhere[][2] = {
     {"exit-duration-in-mins", "test_exit_duration below"},
     {"recompute-granularity", "step/test_executor.c: less memory, the same bits"},
+    {"recompute-modules", "step/test_executor.c: likewise"},
     {"data-path", "all runs here"},
     {"valid-data-path", "cli/commands"},
     {"text", "cli/commands"},
@@ -108,6 +119,11 @@ static const char *const elsewhere[][2] = {
     {"run-dir", "cli/commands"},
     {"name", "cli/commands"},
     {"sample-prompt", "cli/commands"},
+    {"profile", "train/test_profile.c"},
+    {"use-pytorch-profiler", "train/test_profile.c"},
+    {"profile-step-start", "train/test_profile.c"},
+    {"profile-step-end", "train/test_profile.c"},
+    {"profile-ranks", "train/test_profile.c"},
     {"preset", "config/test_parse.c"},
     {"device", "train/test_parity.c"},
     {"threads", "device/test_cpu_*.c: the same bits"},

@@ -92,8 +92,7 @@ static double run_step(parity *p, double learning_rate) {
                                  .samples = BATCH,
                                  .fill = fill,
                                  .fill_context = p,
-                                 .learning_rate = learning_rate,
-                                 .update = p->step + 1};
+                                 .learning_rate = learning_rate};
     assert_ok(haul_executor_run(&p->session.trainer, &request, &verdict));
     haul_tensor losses = haul_executor_output(&p->session.trainer, p->session.values.losses, 0);
     double sum = 0;

@@ -12,6 +12,7 @@
 #include "train/save.h"
 #include "train/state.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,11 +47,14 @@ static const char *const flags[][2] = {{"num-layers", "2"},
                                        {"eval-iters", "1"},
                                        {"threads", "1"}};
 
+/* What is kept in how many bits. */
+typedef enum precision { F32, BF16, BF16_MOMENTS, PRECISIONS } precision;
+
 static haul_status set(haul_config *config, const char *flag, const char *value) {
     return haul_config_set(config, flag, &value, 1, HAUL_SOURCE_COMMAND_LINE);
 }
 
-static haul_status run_open(run *r, const char *save, bool bf16, const char *exit_interval) {
+static haul_status run_open(run *r, const char *save, precision kept, const char *exit_interval) {
     memset(r, 0, sizeof *r);
     HAUL_TRY(haul_config_init(&r->config));
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
@@ -59,8 +63,12 @@ static haul_status run_open(run *r, const char *save, bool bf16, const char *exi
     HAUL_TRY(set(&r->config, "data-path", small_data_prefix()));
     HAUL_TRY(set(&r->config, "save", save));
     HAUL_TRY(set(&r->config, "load", save));
-    if (bf16) {
+    if (kept != F32) {
         HAUL_TRY(set(&r->config, "bf16", "true"));
+    }
+    if (kept == BF16_MOMENTS) {
+        HAUL_TRY(set(&r->config, "exp-avg-dtype", "bf16"));
+        HAUL_TRY(set(&r->config, "exp-avg-sq-dtype", "bf16"));
     }
     if (exit_interval != NULL) {
         HAUL_TRY(set(&r->config, "exit-interval", exit_interval));
@@ -89,14 +97,15 @@ static void run_close(run *r) {
     haul_config_deinit(&r->config);
 }
 
-static void save_directory(char *path, const char *name, bool bf16) {
-    snprintf(path, 512, "%s/%s-%s", haul_test_directory(), name, bf16 ? "bf16" : "f32");
+static void save_directory(char *path, const char *name, precision kept) {
+    snprintf(path, 512, "%s/%s-%d", haul_test_directory(), name, (int)kept);
 }
 
 /* A copy of the persistent forms of all parameters: values, low halves, moments. */
-static char *final_bits(const char *save, bool bf16, const char *exit_interval, int64_t *bytes) {
+static char *final_bits(const char *save, precision kept, const char *exit_interval,
+                        int64_t *bytes) {
     run r;
-    assert_ok(run_open(&r, save, bf16, exit_interval));
+    assert_ok(run_open(&r, save, kept, exit_interval));
     assert_ok(haul_train_run(&r.train));
     haul_state_list list;
     assert_ok(haul_state_list_init(&r.session.store, &list));
@@ -116,22 +125,22 @@ static char *final_bits(const char *save, bool bf16, const char *exit_interval, 
     return bits;
 }
 
-static char *uninterrupted(bool bf16, int64_t *bytes) {
+static char *uninterrupted(precision kept, int64_t *bytes) {
     char save[512];
-    save_directory(save, "whole", bf16);
+    save_directory(save, "whole", kept);
     assert_ok(haul_file_remove(save));
-    return final_bits(save, bf16, NULL, bytes);
+    return final_bits(save, kept, NULL, bytes);
 }
 
 static void test_stop_and_resume(void **state) {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
+    for (precision kept = F32; kept < PRECISIONS; kept++) {
         int64_t expected_bytes, bytes;
-        char *expected = uninterrupted(bf16, &expected_bytes), save[512];
-        save_directory(save, "stopped", bf16);
-        free(final_bits(save, bf16, "5", &bytes)); /* stops at 5 */
-        free(final_bits(save, bf16, "5", &bytes)); /* resumes, stops at 10 */
-        char *bits = final_bits(save, bf16, NULL, &bytes);
+        char *expected = uninterrupted(kept, &expected_bytes), save[512];
+        save_directory(save, "stopped", kept);
+        free(final_bits(save, kept, "5", &bytes)); /* stops at 5 */
+        free(final_bits(save, kept, "5", &bytes)); /* resumes, stops at 10 */
+        char *bits = final_bits(save, kept, NULL, &bytes);
         assert_int_equal(bytes, expected_bytes);
         assert_memory_equal(bits, expected, (size_t)bytes);
         free(bits);
@@ -140,9 +149,9 @@ static void test_stop_and_resume(void **state) {
 }
 
 /* In a child process: train until killed or done. */
-static void train_in_child(const char *save, bool bf16, haul_fault_kind fault, long nth) {
+static void train_in_child(const char *save, precision kept, haul_fault_kind fault, long nth) {
     run r;
-    haul_status status = run_open(&r, save, bf16, NULL);
+    haul_status status = run_open(&r, save, kept, NULL);
     haul_fault_arm(fault, nth, true);
     if (status == HAUL_OK) {
         status = haul_train_run(&r.train);
@@ -154,13 +163,13 @@ static void train_in_child(const char *save, bool bf16, haul_fault_kind fault, l
  * other step falls before, inside and behind saves. */
 static void test_kill_and_resume(void **state) {
     (void)state;
-    for (int bf16 = 0; bf16 < 2; bf16++) {
+    for (precision kept = F32; kept < PRECISIONS; kept++) {
         int64_t expected_bytes, bytes;
-        char *expected = uninterrupted(bf16, &expected_bytes), save[512];
+        char *expected = uninterrupted(kept, &expected_bytes), save[512];
         int killed = 0;
-        save_directory(save, "killed", bf16);
+        save_directory(save, "killed", kept);
         for (uint32_t kill = 0; kill < 10; kill++) {
-            uint32_t key[2] = {(uint32_t)bf16, 1}, counter[4] = {kill, 0, 0, 0};
+            uint32_t key[2] = {(uint32_t)kept, 1}, counter[4] = {kill, 0, 0, 0};
             haul_philox random = haul_philox_4x32(key, counter);
             haul_fault_kind kinds[] = {HAUL_FAULT_WRITE, HAUL_FAULT_SYNC, HAUL_FAULT_RENAME};
             haul_fault_kind kind = kinds[random.word[0] % 3];
@@ -168,7 +177,7 @@ static void test_kill_and_resume(void **state) {
             pid_t child = fork();
             assert_true(child >= 0);
             if (child == 0) {
-                train_in_child(save, bf16, kind, 1 + (long)(random.word[1] % (uint32_t)limit));
+                train_in_child(save, kept, kind, 1 + (long)(random.word[1] % (uint32_t)limit));
             }
             int result;
             assert_int_equal(waitpid(child, &result, 0), child);
@@ -176,7 +185,7 @@ static void test_kill_and_resume(void **state) {
             assert_true(WIFSIGNALED(result) || WEXITSTATUS(result) == 0);
         }
         assert_true(killed >= 4);
-        char *bits = final_bits(save, bf16, NULL, &bytes);
+        char *bits = final_bits(save, kept, NULL, &bytes);
         assert_int_equal(bytes, expected_bytes);
         assert_memory_equal(bits, expected, (size_t)bytes);
         free(bits);
@@ -184,20 +193,60 @@ static void test_kill_and_resume(void **state) {
     }
 }
 
+/* Values are the same, moments within `roundoff`. */
+static void assert_continues(const run *before, const run *after, double roundoff) {
+    for (int64_t b = 0; b < after->session.chunk.buffer_count; b++) {
+        const haul_store_buffer *was = &before->session.store.buffers[b];
+        const haul_store_buffer *is = &after->session.store.buffers[b];
+        assert_memory_equal(is->value.data, was->value.data, (size_t)haul_tensor_bytes(&is->value));
+        for (int m = 0; m < HAUL_STORE_MOMENTS; m++) {
+            const haul_tensor *x = &was->moments[m], *y = &is->moments[m];
+            for (int64_t i = 0; i < haul_tensor_count(x); i++) {
+                double wanted = haul_element_get(x->data, x->dtype, i);
+                double error = haul_element_get(y->data, y->dtype, i) - wanted;
+                assert_true(fabs(error) <= roundoff * fabs(wanted));
+            }
+        }
+    }
+}
+
+/* A checkpoint goes on with moments of the other dtype: from bf16 exactly, to bf16 rounded. */
+static void test_other_moments(void **state) {
+    (void)state;
+    static const precision written[] = {BF16, BF16_MOMENTS}, wanted[] = {BF16_MOMENTS, BF16};
+    for (int way = 0; way < 2; way++) {
+        char save[512];
+        run before, after;
+        haul_checkpoint *checkpoint;
+        save_directory(save, "other", written[way]);
+        assert_ok(run_open(&before, save, written[way], "5"));
+        assert_ok(haul_train_run(&before.train));
+        assert_ok(haul_train_find(&before.config, &checkpoint, NULL));
+        assert_false(haul_state_converts(&before.session.store, checkpoint));
+        assert_ok(run_open(&after, save, wanted[way], NULL));
+        assert_true(haul_state_converts(&after.session.store, checkpoint));
+        haul_checkpoint_close(checkpoint);
+        assert_continues(&before, &after, wanted[way] == BF16_MOMENTS ? 0x1p-8 : 0);
+        assert_ok(haul_train_run(&after.train));
+        run_close(&before);
+        run_close(&after);
+    }
+}
+
 /* A disk that fills up ends the run with one clear error and leaves the older checkpoint. */
 static void test_full_disk(void **state) {
     (void)state;
     char save[512];
-    save_directory(save, "full", false);
+    save_directory(save, "full", F32);
     run r;
-    assert_ok(run_open(&r, save, false, "2"));
+    assert_ok(run_open(&r, save, F32, "2"));
     assert_ok(haul_train_run(&r.train));
     run_close(&r);
-    assert_ok(run_open(&r, save, false, NULL));
+    assert_ok(run_open(&r, save, F32, NULL));
     haul_fault_arm(HAUL_FAULT_WRITE, 3, false);
     haul_test_assert_fails(haul_train_run(&r.train), HAUL_ERROR_IO, "cannot write");
     run_close(&r);
-    assert_ok(run_open(&r, save, false, NULL));
+    assert_ok(run_open(&r, save, F32, NULL));
     assert_int_equal(r.train.progress.iteration, 2);
     run_close(&r);
 }
@@ -205,12 +254,12 @@ static void test_full_disk(void **state) {
 static void test_missing_load_is_an_error(void **state) {
     (void)state;
     char save[512], other[512];
-    save_directory(save, "fresh", false);
-    save_directory(other, "missing", false);
+    save_directory(save, "fresh", F32);
+    save_directory(other, "missing", F32);
     run r;
-    assert_ok(run_open(&r, save, false, NULL)); /* --load equals --save: a fresh start */
+    assert_ok(run_open(&r, save, F32, NULL)); /* --load equals --save: a fresh start */
     run_close(&r);
-    assert_ok(run_open(&r, save, false, NULL));
+    assert_ok(run_open(&r, save, F32, NULL));
     assert_ok(set(&r.config, "load", other));
     haul_checkpoint *checkpoint;
     haul_test_assert_fails(haul_train_find(&r.config, &checkpoint, NULL), HAUL_ERROR_NO_INPUT,
@@ -222,6 +271,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop_and_resume),
         cmocka_unit_test(test_kill_and_resume),
+        cmocka_unit_test(test_other_moments),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_missing_load_is_an_error),
     };

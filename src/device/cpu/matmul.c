@@ -1,9 +1,11 @@
 #include "device/cpu/matmul.h"
 
 #include "base/memory.h"
+#include "device/cpu/launch.h"
 #include "device/cpu/matmul_measure.h"
 #include "device/cpu/matmul_rule.h"
 #include "device/cpu/simd/simd.h"
+#include "device/host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,7 +209,8 @@ static haul_status product_of_matmul(const haul_matmul_args *args, haul_product 
     const haul_tensor *a = &args->a, *b = &args->b, *c = &args->c;
     bool bias = haul_tensor_present(&args->bias);
     if (!is_real(a) || !is_real(b) || !is_real(c) || (bias && !is_real(&args->bias))) {
-        return haul_fail(HAUL_ERROR_UNAVAILABLE, "a product on the cpu takes f32 and bf16 only");
+        return haul_fail(HAUL_ERROR_UNAVAILABLE,
+                         "a product on the cpu takes f32, bf16 and scaled FP8");
     }
     int64_t m = haul_tensor_rows(c), n = haul_tensor_columns(c);
     int64_t k = args->transpose_a ? haul_tensor_rows(a) : haul_tensor_columns(a);
@@ -253,6 +256,45 @@ static haul_product product_of_pack(const haul_pack_args *args) {
     };
 }
 
+/* --- FP8: both operands are decoded into scratch, and multiplied in f32 ---------------------- */
+
+static bool is_scaled(const haul_matmul_args *args) {
+    return args->a_scaling != HAUL_SCALING_NONE;
+}
+
+/* The product of the decoded operands, which lie at `memory`; they take *bytes. */
+static haul_matmul_args decoded(const haul_matmul_args *args, char *memory, int64_t *bytes) {
+    haul_matmul_args wide = *args;
+    wide.a.dtype = wide.b.dtype = HAUL_F32;
+    wide.a_scaling = wide.b_scaling = HAUL_SCALING_NONE;
+    int64_t first = haul_round_up(haul_tensor_bytes(&wide.a), 64);
+    *bytes = first + haul_round_up(haul_tensor_bytes(&wide.b), 64);
+    wide.a.data = memory;
+    wide.b.data = memory == NULL ? NULL : memory + first;
+    return wide;
+}
+
+typedef struct decoding {
+    const haul_tensor *codes, *scales, *out;
+    haul_scaling scaling;
+} decoding;
+
+static void decode_rows(void *context, int64_t begin, int64_t end, int thread) {
+    const decoding *d = context;
+    (void)thread;
+    for (int64_t row = begin; row < end; row++) {
+        haul_host_decode_row(d->codes, d->scaling, d->scales, row,
+                             haul_tensor_at(d->out, row * haul_tensor_columns(d->out)));
+    }
+}
+
+static void decode(haul_stream *stream, const haul_tensor *codes, haul_scaling scaling,
+                   const haul_tensor *scales, const haul_tensor *out) {
+    decoding d = {.codes = codes, .scales = scales, .out = out, .scaling = scaling};
+    haul_cpu_parallel(stream, haul_tensor_rows(codes), 1,
+                      haul_tensor_columns(codes) * (int64_t)sizeof(float), decode_rows, &d);
+}
+
 static haul_status plan_matmul(haul_device *device, const haul_matmul_args *args,
                                const haul_plan **out) {
     haul_product product;
@@ -268,8 +310,14 @@ static haul_status plan_pack(haul_device *device, const haul_pack_args *args,
 
 /* A query has no way to fail: the launch that follows says what is wrong. */
 int64_t haul_cpu_matmul_workspace(haul_device *device, const void *args) {
+    const haul_matmul_args *matmul = args;
+    haul_matmul_args product = *matmul;
     const haul_plan *plan;
-    return plan_matmul(device, args, &plan) == HAUL_OK ? plan->workspace : 0;
+    int64_t bytes = 0;
+    if (is_scaled(matmul)) {
+        product = decoded(matmul, NULL, &bytes);
+    }
+    return bytes + (plan_matmul(device, &product, &plan) == HAUL_OK ? plan->workspace : 0);
 }
 
 int64_t haul_cpu_pack_workspace(haul_device *device, const void *args) {
@@ -291,12 +339,22 @@ static haul_status check_scratch(const haul_stream *stream, int64_t needed) {
 }
 
 static haul_status run_matmul(haul_stream *stream, const haul_matmul_args *args) {
+    haul_matmul_args product = *args;
     const haul_plan *plan;
-    HAUL_TRY(plan_matmul(stream->device, args, &plan));
-    HAUL_TRY(check_scratch(stream, plan->workspace));
-    const haul_tensor *b = haul_tensor_count(&args->packed) > 0 ? &args->packed : &args->b;
-    return haul_plan_run(plan, &haul_cpu_matmul_of(stream->device)->engines, args->a.data, b->data,
-                         args->bias.data, args->c.data, stream->scratch);
+    int64_t used = 0;
+    if (is_scaled(args)) {
+        product = decoded(args, stream->scratch, &used);
+    }
+    HAUL_TRY(plan_matmul(stream->device, &product, &plan));
+    HAUL_TRY(check_scratch(stream, used + plan->workspace));
+    if (is_scaled(args)) {
+        decode(stream, &args->a, args->a_scaling, &args->a_scales, &product.a);
+        decode(stream, &args->b, args->b_scaling, &args->b_scales, &product.b);
+    }
+    const haul_tensor *b = haul_tensor_count(&product.packed) > 0 ? &product.packed : &product.b;
+    return haul_plan_run(plan, &haul_cpu_matmul_of(stream->device)->engines, product.a.data,
+                         b->data, product.bias.data, product.c.data,
+                         (char *)stream->scratch + used);
 }
 
 static haul_status run_pack(haul_stream *stream, const haul_pack_args *args) {

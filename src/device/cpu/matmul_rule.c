@@ -10,8 +10,8 @@ static bool is_wgrad(const haul_product *product) {
 bool haul_method_suits(haul_method method, const haul_engines *engines,
                        const haul_product *product) {
     switch (method) {
-    case HAUL_METHOD_ONEDNN:
-        return engines->onednn != NULL;
+    case HAUL_METHOD_ONEDNN: /* its bf16 comes of bf16 alone */
+        return engines->onednn != NULL && (product->c != HAUL_BF16 || product->a == HAUL_BF16);
     case HAUL_METHOD_ONEDNN_REORDER_B:
     case HAUL_METHOD_ONEDNN_REORDER_AB:
         return engines->onednn != NULL && is_wgrad(product);
@@ -26,7 +26,7 @@ bool haul_method_suits(haul_method method, const haul_engines *engines,
  * result is large and the rows are few (1,604 against 1,281 for 2304 x 768 of 1024 rows; 1,097
  * against 1,224 of 4096). */
 haul_method haul_product_method(const haul_engines *engines, const haul_product *product) {
-    if (engines->onednn == NULL) {
+    if (!haul_method_suits(HAUL_METHOD_ONEDNN, engines, product)) {
         return HAUL_METHOD_OWN;
     }
     if (is_wgrad(product)) {

@@ -183,34 +183,70 @@ void haul_cuda_gelu_backward(haul_stream *stream, const void *args) {
 /* --- rope ----------------------------------------------------------------------------------- */
 
 struct rope_shape {
-    int64_t columns, heads, head_size, half, sequence_length, position_offset;
+    int64_t columns, sequence_length, position_offset;
+    int heads, head_size, half, groups; /* groups of GROUP pairs in a head */
 };
 
-/* A thread turns one pair; neighbours have neighbouring pairs. */
+/* The turns of pairs [at, at + GROUP) of a position; `row` starts at an even place of the table
+ * where half is even. */
+template <int WIDTH>
+static __device__ __forceinline__ void load_turns(const float2 *row, int at, int half,
+                                                  float2 turn[WIDTH]) {
+    if (half % 2 == 0 && at + WIDTH <= half) {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i += 2) {
+            float4 two = __ldg((const float4 *)(row + at + i));
+            turn[i] = make_float2(two.x, two.y);
+            turn[i + 1] = make_float2(two.z, two.w);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            turn[i] = at + i < half ? row[at + i] : make_float2(1.0f, 0.0f);
+        }
+    }
+}
+
+/* A block turns a row, a thread a group of pairs. */
 template <typename T>
 static __global__ void rope_kernel(T *x, const float2 *table, int64_t rows, rope_shape shape,
                                    float sign) {
-    int64_t pairs = shape.heads * shape.half;
-    for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < rows * pairs;
-         i += gridDim.x * (int64_t)THREADS) {
-        int64_t r = i / pairs, pair = i - r * pairs;
-        int64_t head = pair / shape.half, at = pair - head * shape.half;
+    const int width = group_of<T>::elements;
+    for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         int64_t position = r % shape.sequence_length + shape.position_offset;
-        float2 turn = table[position * shape.half + at]; /* cosine, sine */
-        T *first = x + r * shape.columns + head * shape.head_size + at,
-          *second = first + shape.half;
-        float a = to_float(*first), b = to_float(*second), sine = sign * turn.y;
-        *first = from_float<T>(a * turn.x - b * sine);
-        *second = from_float<T>(b * turn.x + a * sine);
+        const float2 *turns = table + position * shape.half;
+        T *row = x + r * shape.columns;
+        for (int item = threadIdx.x; item < shape.heads * shape.groups; item += blockDim.x) {
+            int head = item / shape.groups, at = (item - head * shape.groups) * width;
+            T *first = row + (int64_t)head * shape.head_size, *second = first + shape.half;
+            float a[width], b[width], turned[width];
+            float2 turn[width];
+            load_group(first, at, shape.half, a);
+            load_group(second, at, shape.half, b);
+            load_turns<width>(turns, at, shape.half, turn);
+#pragma unroll
+            for (int i = 0; i < width; i++) {
+                turned[i] = a[i] * turn[i].x - b[i] * (sign * turn[i].y);
+                b[i] = b[i] * turn[i].x + a[i] * (sign * turn[i].y);
+            }
+            store_group(first, at, shape.half, turned);
+            store_group(second, at, shape.half, b);
+        }
     }
 }
 
 template <typename T> static void launch_rope(cudaStream_t stream, const haul_rope_args *rope) {
-    rope_shape shape = {
-        haul_tensor_columns(&rope->x), rope->heads,           rope->head_size,
-        rope->rotary_size / 2,         rope->sequence_length, rope->position_offset};
+    const int width = group_of<T>::elements;
+    rope_shape shape = {haul_tensor_columns(&rope->x),
+                        rope->sequence_length,
+                        rope->position_offset,
+                        (int)rope->heads,
+                        (int)rope->head_size,
+                        (int)(rope->rotary_size / 2),
+                        (int)((rope->rotary_size / 2 + width - 1) / width)};
     int64_t rows = haul_tensor_rows(&rope->x);
-    rope_kernel<T><<<stride_blocks(rows * shape.heads * shape.half, THREADS), THREADS, 0, stream>>>(
+    int threads = row_threads((int64_t)shape.heads * shape.groups, 1, 512);
+    rope_kernel<T><<<stride_blocks(rows, 1), threads, 0, stream>>>(
         (T *)rope->x.data, (const float2 *)rope->table.data, rows, shape,
         rope->inverse ? -1.0f : 1.0f);
 }

@@ -4,8 +4,10 @@
 #include "base/memory.h"
 #include "device/cuda/attention_cudnn.h"
 #include "device/cuda/kernels.h"
+#include "device/cuda/management.h"
 #include "device/cuda/matmul.h"
 #include "device/cuda/plugin.h"
+#include "device/cuda/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,12 +40,22 @@ static haul_status find_card(haul_cuda_device *cuda) {
     cuda->multiprocessors = multiprocessors;
     cuda->cache_bytes = cache;
     error = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    for (int i = 0; i < HAUL_STREAM_MARKS && error == cudaSuccess; i++) {
+        error = cudaEventCreateWithFlags(&cuda->marks[i], cudaEventDisableTiming);
+    }
     return error == cudaSuccess ? HAUL_OK : fail(HAUL_ERROR_UNAVAILABLE, "CUDA stream", error);
 }
 
 static void close_state(haul_cuda_device *cuda) {
     haul_cuda_attention_close(cuda->attention);
     haul_cuda_products_close(cuda->products);
+    haul_cuda_management_close(cuda->management);
+    haul_cuda_profile_close(cuda->profile);
+    for (int i = 0; i < HAUL_STREAM_MARKS; i++) {
+        if (cuda->marks[i] != NULL) {
+            cudaEventDestroy(cuda->marks[i]);
+        }
+    }
     if (cuda->stream != NULL) {
         cudaStreamDestroy(cuda->stream);
     }
@@ -65,6 +77,7 @@ static haul_status open_device(haul_device *device) {
     cuda->cache_bytes = h200_cache_bytes;
     cuda->ready = find_card(cuda) == HAUL_OK;
     if (cuda->ready) {
+        cuda->management = haul_cuda_management_open();
         haul_status status = haul_cuda_products_open(cuda, &cuda->products);
         if (status != HAUL_OK) {
             close_state(cuda);
@@ -108,11 +121,42 @@ static void release(haul_device *device, void *memory, int64_t bytes) {
     cudaFree(memory);
 }
 
+/* Both 0 without a card. */
+static void ask_memory(const haul_device *device, size_t *available, size_t *total) {
+    *available = *total = 0;
+    if (haul_cuda_device_of(device)->ready) {
+        cudaMemGetInfo(available, total);
+    }
+}
+
 static int64_t available_bytes(const haul_device *device) {
-    size_t available = 0, total = 0;
-    bool known =
-        haul_cuda_device_of(device)->ready && cudaMemGetInfo(&available, &total) == cudaSuccess;
-    return known ? (int64_t)available : 0;
+    size_t available, total;
+    ask_memory(device, &available, &total);
+    return (int64_t)available;
+}
+
+static int64_t used_bytes(const haul_device *device) {
+    size_t available, total;
+    ask_memory(device, &available, &total);
+    return (int64_t)(total - available);
+}
+
+/* Estimates for an H200; the last lines of a run show what it took (docs/gpu.md). */
+static bool reserved(const haul_device *device, int i, const char **name, int64_t *bytes) {
+    static const struct {
+        const char *name;
+        int64_t mebibytes;
+    } parts[] = {
+        {"CUDA's context and cuBLASLt's handle", 540},
+        {"kernels, loaded at their first use", 60},
+    };
+    (void)device;
+    if (i >= (int)(sizeof parts / sizeof parts[0])) {
+        return false;
+    }
+    *name = parts[i].name;
+    *bytes = parts[i].mebibytes << 20;
+    return true;
 }
 
 static haul_status allocate_host(haul_device *device, int64_t bytes, void **out) {
@@ -140,12 +184,65 @@ static void wait(haul_stream *stream) {
     haul_cuda_check(stream, "the card", cudaStreamSynchronize(haul_cuda_stream_of(stream)));
 }
 
+static void mark(haul_stream *stream, int place) {
+    haul_cuda_check(stream, "mark",
+                    cudaEventRecord(haul_cuda_device_of(stream->device)->marks[place],
+                                    haul_cuda_stream_of(stream)));
+}
+
+static void wait_mark(haul_stream *stream, int place) {
+    haul_cuda_check(stream, "the card",
+                    cudaEventSynchronize(haul_cuda_device_of(stream->device)->marks[place]));
+}
+
+static void stamp(haul_stream *stream, void **event) {
+    if (*event == NULL) {
+        cudaEvent_t created = NULL;
+        haul_cuda_check(stream, "stamp", cudaEventCreate(&created));
+        *event = created;
+    }
+    haul_cuda_check(stream, "stamp", cudaEventRecord(*event, haul_cuda_stream_of(stream)));
+}
+
+static double elapsed(haul_stream *stream, void *from, void *to) {
+    float milliseconds = 0;
+    haul_cuda_check(stream, "stamp", cudaEventElapsedTime(&milliseconds, from, to));
+    return 1e-3 * (double)milliseconds;
+}
+
+static void release_event(void *event) {
+    cudaEventDestroy(event);
+}
+
+static haul_condition condition(const haul_device *device) {
+    return haul_cuda_management_ask(haul_cuda_device_of(device)->management);
+}
+
 /* Products read weights as they are. */
 static int64_t packed_bytes(haul_device *device, const haul_pack_args *args) {
     (void)device;
     (void)args;
     return 0;
 }
+
+static haul_status load_choices(haul_device *device, const char *path) {
+    return haul_cuda_report(haul_cuda_products_load(haul_cuda_device_of(device)->products, path));
+}
+
+static haul_status tune(haul_device *device, haul_op op, const void *args, bool *measured) {
+    *measured = false;
+    if (op != HAUL_OP_MATMUL) {
+        return HAUL_OK;
+    }
+    haul_cuda_products *products = haul_cuda_device_of(device)->products;
+    return haul_cuda_report(haul_cuda_products_prepare(products, args, measured));
+}
+
+static haul_status save_choices(haul_device *device, const char *path) {
+    return haul_cuda_report(haul_cuda_products_save(haul_cuda_device_of(device)->products, path));
+}
+
+static const haul_tuner tuner = {.load = load_choices, .tune = tune, .save = save_choices};
 
 static const haul_op_entry entries[HAUL_OPS] = {
     [HAUL_OP_FILL] = {haul_cuda_fill, NULL},
@@ -156,6 +253,7 @@ static const haul_op_entry entries[HAUL_OPS] = {
     [HAUL_OP_EMBED_BACKWARD] = {haul_cuda_embed_backward, haul_cuda_embed_backward_workspace},
     [HAUL_OP_NORM] = {haul_cuda_norm, NULL},
     [HAUL_OP_NORM_BACKWARD] = {haul_cuda_norm_backward, haul_cuda_norm_backward_workspace},
+    [HAUL_OP_QUANTIZE] = {haul_cuda_quantize, haul_cuda_quantize_workspace},
     [HAUL_OP_MATMUL] = {haul_cuda_matmul, haul_cuda_matmul_workspace},
     [HAUL_OP_BIAS_BACKWARD] = {haul_cuda_bias_backward, haul_cuda_bias_backward_workspace},
     [HAUL_OP_ROPE] = {haul_cuda_rope, NULL},
@@ -198,11 +296,21 @@ const haul_backend haul_cuda_backend = {
     .allocate = allocate,
     .release = release,
     .available_bytes = available_bytes,
+    .used_bytes = used_bytes,
+    .reserved = reserved,
     .allocate_host = allocate_host,
     .release_host = release_host,
     .copy = copy,
     .wait = wait,
+    .mark = mark,
+    .wait_mark = wait_mark,
+    .stamp = stamp,
+    .elapsed = elapsed,
+    .release_event = release_event,
+    .condition = condition,
     .packed_bytes = packed_bytes,
     .entry = entry,
+    .tuner = &tuner,
+    .profiler = &haul_cuda_profiler,
     .describe = describe,
 };

@@ -18,6 +18,8 @@ extern "C" {
 
 typedef struct haul_cuda_products haul_cuda_products;               /* matmul.c */
 typedef struct haul_cuda_attention_plans haul_cuda_attention_plans; /* plans of cuDNN */
+typedef struct haul_cuda_management haul_cuda_management;           /* NVML, management.c */
+typedef struct haul_cuda_profile haul_cuda_profile;                 /* CUPTI, profile.c */
 
 /* device->state. Without a card (planning only) `ready` is false and the rest is that of an H200,
  * so that workspaces are known without a device. */
@@ -26,8 +28,11 @@ typedef struct haul_cuda_device {
     int multiprocessors;
     int64_t cache_bytes; /* L2 */
     cudaStream_t stream;
+    cudaEvent_t marks[HAUL_STREAM_MARKS];
     haul_cuda_products *products;
     haul_cuda_attention_plans *attention;
+    haul_cuda_management *management;
+    haul_cuda_profile *profile; /* NULL until one is wanted */
 } haul_cuda_device;
 
 static inline haul_cuda_device *haul_cuda_device_of(const haul_device *device) {

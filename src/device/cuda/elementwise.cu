@@ -2,7 +2,6 @@
 #include "device/cuda/philox.cuh"
 #include "device/cuda/vector.cuh"
 
-#include <cuda_fp16.h>
 #include <string.h>
 
 static const int THREADS = 256;

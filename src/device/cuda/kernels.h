@@ -31,6 +31,10 @@ int64_t haul_cuda_norm_backward_workspace(haul_device *device, const void *args)
 void haul_cuda_bias_backward(haul_stream *stream, const void *args);
 int64_t haul_cuda_bias_backward_workspace(haul_device *device, const void *args);
 
+/* quantize.cu */
+void haul_cuda_quantize(haul_stream *stream, const void *args);
+int64_t haul_cuda_quantize_workspace(haul_device *device, const void *args);
+
 /* embed.cu */
 void haul_cuda_embed(haul_stream *stream, const void *args);
 void haul_cuda_embed_backward(haul_stream *stream, const void *args);

@@ -59,13 +59,18 @@ haul_status haul_cuda_products_save(haul_cuda_products *products, const char *pa
     return haul_cuda_choices_save(&products->choices, path);
 }
 
-/* What cuBLASLt documents for these dtypes: a bias is of the output's, bf16 comes of bf16 alone. A
- * bias that is not fused is laid into c, which must then be free. */
+/* What cuBLASLt documents: a bias is of the output's dtype, bf16 comes of bf16 or FP8; FP8 wants
+ * rows of whole groups of 16 bytes, and scales of rows a multiple of 8 of them. */
 static bool library_takes(const haul_cuda_product *product) {
-    bool biased = product->bias >= 0;
-    return product->k > 0 && (product->c == HAUL_F32 || product->a == HAUL_BF16) &&
-           (!biased || product->bias == product->c) &&
-           (!biased || !product->accumulate || haul_cuda_product_fuses(product));
+    bool scaled = product->a_scaling != HAUL_SCALING_NONE;
+    if (product->k == 0 || (product->a == HAUL_F32 && product->c == HAUL_BF16) ||
+        (product->bias >= 0 && product->bias != product->c)) {
+        return false;
+    }
+    return !scaled || (product->k % 16 == 0 && product->n % 8 == 0 && product->alignment_a == 16 &&
+                       product->alignment_b == 16 && product->alignment_c == 16 &&
+                       (product->bias < 0 || product->c == HAUL_BF16) &&
+                       (product->a_scaling != HAUL_SCALING_ROWS || product->m % 8 == 0));
 }
 
 /* Takes the algorithm that was measured, if there is one and this library still runs it. */
@@ -75,8 +80,7 @@ static bool fill_from_choices(haul_cuda_products *products, const haul_cuda_prod
     cublasLtMatmulHeuristicResult_t check;
     haul_cuda_product_text(product, text);
     const haul_cuda_choice *choice = haul_cuda_choices_find(&products->choices, text);
-    if (choice == NULL ||
-        haul_cuda_plan_describe(plan, product, choice->fused) != CUBLAS_STATUS_SUCCESS ||
+    if (choice == NULL || haul_cuda_plan_describe(plan, product) != CUBLAS_STATUS_SUCCESS ||
         cublasLtMatmulAlgoCheck(products->handle, &plan->operation, &plan->b, &plan->a, &plan->c,
                                 &plan->c, &choice->algorithm, &check) != CUBLAS_STATUS_SUCCESS ||
         check.workspaceSize > (size_t)HAUL_CUDA_PRODUCT_WORKSPACE) {
@@ -92,8 +96,7 @@ static cublasStatus_t fill_from_library(haul_cuda_products *products,
                                         const haul_cuda_product *product, haul_cuda_plan *plan) {
     cublasLtMatmulHeuristicResult_t first;
     int count = 0;
-    cublasStatus_t status =
-        haul_cuda_plan_describe(plan, product, haul_cuda_product_fuses(product));
+    cublasStatus_t status = haul_cuda_plan_describe(plan, product);
     if (status == CUBLAS_STATUS_SUCCESS) {
         status = haul_cuda_plan_candidates(products->handle, plan, 1, &first, &count);
     }
@@ -153,6 +156,8 @@ static haul_status multiply(haul_stream *stream, const haul_matmul_args *matmul,
         .b = matmul->b.data,
         .c = matmul->c.data,
         .bias = matmul->bias.data,
+        .a_scales = matmul->a_scales.data,
+        .b_scales = matmul->b_scales.data,
         .workspace = stream->scratch,
     };
     if (stream->scratch_bytes < (int64_t)plan->workspace) {
@@ -171,7 +176,8 @@ void haul_cuda_matmul(haul_stream *stream, const void *args) {
     haul_cuda_plan *plan;
     if (!haul_cuda_product_of(matmul, &product)) {
         haul_stream_fail(stream, HAUL_ERROR_UNAVAILABLE,
-                         "matmul on cuda takes f32 or bf16, a and b alike; is %s %s -> %s",
+                         "matmul on cuda takes f32 or bf16, a and b alike, or FP8 with scales; "
+                         "is %s %s -> %s",
                          haul_dtype_name(matmul->a.dtype), haul_dtype_name(matmul->b.dtype),
                          haul_dtype_name(matmul->c.dtype));
         return;

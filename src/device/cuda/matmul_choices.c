@@ -42,8 +42,7 @@ haul_status haul_cuda_choices_add(haul_cuda_choices *choices, const haul_cuda_ch
 
 static void append_line(haul_string *out, const char *library, const haul_cuda_choice *choice) {
     int64_t begin = out->length;
-    haul_string_append_format(out, "%s\t%s\t%s\t", library, choice->product,
-                              choice->fused ? "fused" : "apart");
+    haul_string_append_format(out, "%s\t%s\t", library, choice->product);
     for (size_t i = 0; i < sizeof choice->algorithm.data / sizeof choice->algorithm.data[0]; i++) {
         haul_string_append_format(out, "%016" PRIx64, choice->algorithm.data[i]);
     }
@@ -65,7 +64,7 @@ static bool parse_word(const char *text, uint64_t *out) {
 /* Whether a line, without its end, is as append_line wrote it. It is cut into its fields: library
  * into `library`, the others into `out`. */
 static bool parse_line(char *line, char **library, haul_cuda_choice *out) {
-    enum { CARD, VERSION, PRODUCT, BIAS, ALGORITHM, TIME, HASH, FIELDS };
+    enum { CARD, VERSION, PRODUCT, ALGORITHM, TIME, HASH, FIELDS };
     enum { WORDS = sizeof out->algorithm.data / sizeof out->algorithm.data[0] };
     char *fields[FIELDS] = {line};
     uint64_t hash = 0;
@@ -93,7 +92,6 @@ static bool parse_line(char *line, char **library, haul_cuda_choice *out) {
     }
     *library = line;
     haul_text_copy(out->product, sizeof out->product, fields[PRODUCT]);
-    out->fused = strcmp(fields[BIAS], "fused") == 0;
     out->microseconds = strtod(fields[TIME], NULL);
     return out->microseconds > 0.0;
 }

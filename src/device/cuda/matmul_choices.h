@@ -1,6 +1,6 @@
 /* Algorithms chosen by measurement, kept in a text file. One line a choice, fields set apart by
- * tabs: card, version of cuBLASLt, product, "fused" or "apart" (the bias), algorithm (64 bytes,
- * hexadecimal), microseconds, and XXH3 of the line before that last field. */
+ * tabs: card, version of cuBLASLt, product, algorithm (64 bytes, hexadecimal), microseconds, and
+ * XXH3 of the line before that last field. */
 #ifndef HAUL_DEVICE_CUDA_MATMUL_CHOICES_H
 #define HAUL_DEVICE_CUDA_MATMUL_CHOICES_H
 
@@ -14,7 +14,6 @@ enum { HAUL_CUDA_PRODUCT_TEXT = 192, HAUL_CUDA_LIBRARY_TEXT = 160 };
 
 typedef struct haul_cuda_choice {
     char product[HAUL_CUDA_PRODUCT_TEXT];
-    bool fused; /* the library adds the bias */
     cublasLtMatmulAlgo_t algorithm;
     double microseconds;
 } haul_cuda_choice;

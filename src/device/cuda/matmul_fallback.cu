@@ -6,10 +6,18 @@
 static const int TILE = 64, DEPTH = 16, THREADS = 256;
 static const int SIDE = 4; /* rows and columns of c that a thread computes */
 
-/* A matrix as one product reads it: element (i, j) is data[i * row + j * column]. */
+typedef struct code {
+    uint8_t bits;
+} code;
+
+/* A matrix as one product reads it: element (i, j) is data[i * row + j * column], of FP8 codes
+ * times scales[i / block_rows * scale_row + j / 128 * scale_column]. */
 typedef struct strided {
     const void *data;
     int64_t rows, columns, row, column;
+    const float *scales;
+    int64_t block_rows, scale_row, scale_column;
+    bool e5m2;
 } strided;
 
 typedef struct plain_args {
@@ -21,10 +29,22 @@ typedef struct plain_args {
 } plain_args;
 
 template <typename T>
+static __device__ __forceinline__ float value(const strided &matrix, int64_t i, int64_t j) {
+    return to_float(((const T *)matrix.data)[i * matrix.row + j * matrix.column]);
+}
+
+template <>
+__device__ __forceinline__ float value<code>(const strided &matrix, int64_t i, int64_t j) {
+    uint8_t bits = ((const uint8_t *)matrix.data)[i * matrix.row + j * matrix.column];
+    __half_raw half = __nv_cvt_fp8_to_halfraw(bits, matrix.e5m2 ? __NV_E5M2 : __NV_E4M3);
+    float scale = matrix.scales[i / matrix.block_rows * matrix.scale_row +
+                                j / HAUL_SCALING_BLOCK * matrix.scale_column];
+    return __half2float(__half(half)) * scale;
+}
+
+template <typename T>
 static __device__ __forceinline__ float element(const strided &matrix, int64_t i, int64_t j) {
-    return i < matrix.rows && j < matrix.columns
-               ? to_float(((const T *)matrix.data)[i * matrix.row + j * matrix.column])
-               : 0.0f;
+    return i < matrix.rows && j < matrix.columns ? value<T>(matrix, i, j) : 0.0f;
 }
 
 /* Loads rows [i, i + TILE) and columns [k, k + DEPTH) of a matrix, neighbouring threads from
@@ -100,8 +120,33 @@ static void launch_plain(cudaStream_t stream, const plain_args *args) {
 
 /* A [rows, columns] matrix that lies in memory as it is, or transposed. */
 static strided view(const haul_tensor *tensor, int64_t rows, int64_t columns, bool transposed) {
-    strided result = {tensor->data, rows, columns, transposed ? 1 : columns, transposed ? rows : 1};
+    strided result = {};
+    result.data = tensor->data;
+    result.rows = rows;
+    result.columns = columns;
+    result.row = transposed ? 1 : columns;
+    result.column = transposed ? rows : 1;
     return result;
+}
+
+/* Where the scales of the codes in `matrix` are. */
+static void scale_view(strided *matrix, const haul_tensor *codes, haul_scaling scaling,
+                       const haul_tensor *scales) {
+    matrix->e5m2 = codes->dtype == HAUL_E5M2;
+    matrix->scales = (const float *)scales->data;
+    matrix->block_rows = scaling == HAUL_SCALING_BLOCKS ? HAUL_SCALING_BLOCK : 1;
+    if (scaling == HAUL_SCALING_ROWS) {
+        matrix->scale_row = 1;
+        matrix->scale_column = haul_tensor_columns(scales);
+    } else if (scaling == HAUL_SCALING_BLOCKS) {
+        matrix->scale_row = haul_tensor_columns(scales);
+        matrix->scale_column = 1;
+    }
+}
+
+template <typename T>
+static void launch_plain_to(cudaStream_t stream, const plain_args *args, bool narrow) {
+    narrow ? launch_plain<T, bf16>(stream, args) : launch_plain<T, float>(stream, args);
 }
 
 extern "C" void haul_cuda_matmul_plain(haul_stream *stream, const haul_matmul_args *matmul) {
@@ -117,35 +162,15 @@ extern "C" void haul_cuda_matmul_plain(haul_stream *stream, const haul_matmul_ar
     args.accumulate = matmul->accumulate;
     args.k = k;
     cudaStream_t on = haul_cuda_stream_of(stream);
-    bool narrow_operands = a->dtype == HAUL_BF16, narrow_output = c->dtype == HAUL_BF16;
-    if (narrow_operands) {
-        narrow_output ? launch_plain<bf16, bf16>(on, &args) : launch_plain<bf16, float>(on, &args);
+    bool narrow = c->dtype == HAUL_BF16;
+    if (matmul->a_scaling != HAUL_SCALING_NONE) {
+        scale_view(&args.a, a, matmul->a_scaling, &matmul->a_scales);
+        scale_view(&args.b, &matmul->b, matmul->b_scaling, &matmul->b_scales);
+        launch_plain_to<code>(on, &args, narrow);
+    } else if (a->dtype == HAUL_BF16) {
+        launch_plain_to<bf16>(on, &args, narrow);
     } else {
-        narrow_output ? launch_plain<float, bf16>(on, &args)
-                      : launch_plain<float, float>(on, &args);
+        launch_plain_to<float>(on, &args, narrow);
     }
     haul_cuda_check_launch(stream, HAUL_OP_MATMUL);
-}
-
-static __global__ void spread_kernel(const bf16 *bias, bf16 *c, int64_t rows, int64_t columns) {
-    const int width = group_of<bf16>::elements;
-    int64_t at = (blockIdx.x * (int64_t)THREADS + threadIdx.x) * width;
-    float group[width];
-    if (at >= columns) {
-        return;
-    }
-    load_group(bias, at, columns, group);
-    for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-        store_group(c + row * columns, at, columns, group);
-    }
-}
-
-extern "C" cudaError_t haul_cuda_spread_bias(const void *bias, void *c, int64_t rows,
-                                             int64_t columns, cudaStream_t stream) {
-    const int64_t most = 1024; /* blocks down the rows: a thread writes several of them */
-    int64_t groups = (columns + group_of<bf16>::elements - 1) / group_of<bf16>::elements;
-    dim3 blocks((unsigned)((groups + THREADS - 1) / THREADS),
-                (unsigned)(rows < most ? rows : most));
-    spread_kernel<<<blocks, THREADS, 0, stream>>>((const bf16 *)bias, (bf16 *)c, rows, columns);
-    return cudaGetLastError();
 }

@@ -5,21 +5,21 @@
 #include "device/cuda/matmul.h"
 #include "device/cuda/matmul_choices.h"
 
-/* What tells two products apart; no padding, so that memcmp compares. FP8 will add the scale modes
- * of a and b (one scale, 1 x 128, 128 x 128) and whether accumulation is the fast one; where the
- * scales are is set at each run, as the bias is. */
+/* What tells two products apart; no padding, so that memcmp compares. Where bias and scales are is
+ * set at each run. */
 typedef struct haul_cuda_product {
     int64_t m, n, k;
     int32_t a, b, c, bias; /* haul_dtype; bias -1: none */
     int32_t transpose_a, transpose_b, accumulate;
+    int32_t a_scaling, b_scaling, fast;
     int32_t alignment_a, alignment_b; /* bytes, a power of two, at most 16 */
     int32_t alignment_c;              /* of c and bias */
+    int32_t unused;
 } haul_cuda_product;
 
 typedef struct haul_cuda_plan {
     haul_cuda_product product;
     bool plain; /* by haul_cuda_matmul_plain; the fields below are not used */
-    bool fused; /* the library adds the bias; else c is filled with it before the product */
     /* Row-major matrices are transposed ones to cuBLASLt: it computes c^T = op(b)^T op(a)^T. */
     cublasLtMatmulDescOpaque_t operation;
     cublasLtMatrixLayoutOpaque_t a, b, c;
@@ -29,9 +29,9 @@ typedef struct haul_cuda_plan {
     struct haul_cuda_plan *next;
 } haul_cuda_plan;
 
-/* Where the operands of one run are; bias and workspace may be NULL. */
+/* Where the operands of one run are; bias, scales and workspace may be NULL. */
 typedef struct haul_cuda_operands {
-    const void *a, *b, *bias;
+    const void *a, *b, *bias, *a_scales, *b_scales;
     void *c, *workspace;
 } haul_cuda_operands;
 
@@ -52,13 +52,8 @@ void haul_cuda_product_text(const haul_cuda_product *product, char text[HAUL_CUD
 haul_status haul_cuda_products_find(haul_cuda_products *products, const haul_cuda_product *product,
                                     haul_cuda_plan **out);
 
-/* Whether a bias may be left to the library unseen. With bf16 output some of its algorithms round
- * the product before they add the bias, so fused ones must be compared first. */
-bool haul_cuda_product_fuses(const haul_cuda_product *product);
-
-/* Fills in product, fused and descriptors. */
-cublasStatus_t haul_cuda_plan_describe(haul_cuda_plan *plan, const haul_cuda_product *product,
-                                       bool fused);
+/* Fills in product and descriptors. */
+cublasStatus_t haul_cuda_plan_describe(haul_cuda_plan *plan, const haul_cuda_product *product);
 
 /* Up to `capacity` algorithms that repeat to the bit and fit the workspace, the most promising
  * first. *count may be 0. */

@@ -12,12 +12,13 @@
 
 enum { CANDIDATES = 8, FINALISTS = 4, MOST_REPEATS = 10000 };
 
-/* Milliseconds of one algorithm in the heat, and in the final before and while it is timed. */
+/* Milliseconds of one algorithm in the heat, and in the final before and while it is timed; small
+ * products do not load the card enough to need so long. */
 static const double heat = 2.0, settling = 60.0, sample = 120.0;
+static const double small = 0.1, small_share = 0.1;
 static const double worthwhile = 0.98; /* of the time of the library's first choice */
 
 typedef struct contender {
-    bool other; /* plan of the two */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace;
     double milliseconds; /* of one product, as last timed */
@@ -25,13 +26,12 @@ typedef struct contender {
 
 typedef struct trial {
     haul_cuda_products *products;
-    haul_cuda_plan own, other; /* to try algorithms on: a copy of the plan, and one that fuses the
-                                * bias where the copy does not */
+    haul_cuda_plan plan; /* a copy, to try algorithms on */
     haul_cuda_operands operands;
     cudaEvent_t begin, end;
     void *memory; /* of the operands */
     int count;
-    contender candidates[1 + 2 * CANDIDATES]; /* in front the plan's own algorithm */
+    contender candidates[1 + CANDIDATES]; /* in front the plan's own algorithm */
 } trial;
 
 static haul_status check(cudaError_t error) {
@@ -79,14 +79,20 @@ static haul_status fill_normal(void *device, const region *part, uint64_t series
 
 /* HAUL_ERROR_MEMORY when the card has too little left. */
 static haul_status allocate_operands(trial *search) {
-    enum { A, B, C, BIAS, WORKSPACE, REGIONS };
-    const haul_cuda_product *product = &search->own.product;
+    enum { A, B, C, BIAS, A_SCALES, B_SCALES, WORKSPACE, REGIONS };
+    const haul_cuda_product *product = &search->plan.product;
     bool biased = product->bias >= 0;
+    haul_tensor a_scales =
+        haul_scales_shape((haul_scaling)product->a_scaling, product->m, product->k);
+    haul_tensor b_scales =
+        haul_scales_shape((haul_scaling)product->b_scaling, product->n, product->k);
     region regions[REGIONS] = {
         [A] = {product->m * product->k, product->a, 0},
         [B] = {product->k * product->n, product->b, 0},
         [C] = {product->m * product->n, product->c, 0},
         [BIAS] = {biased ? product->n : 0, biased ? product->bias : HAUL_F32, 0},
+        [A_SCALES] = {haul_tensor_count(&a_scales), HAUL_F32, 0},
+        [B_SCALES] = {haul_tensor_count(&b_scales), HAUL_F32, 0},
         [WORKSPACE] = {HAUL_CUDA_PRODUCT_WORKSPACE, HAUL_U8, 0},
     };
     int64_t bytes = 0;
@@ -110,6 +116,8 @@ static haul_status allocate_operands(trial *search) {
         .a = base + regions[A].offset,
         .b = base + regions[B].offset,
         .bias = base + regions[BIAS].offset,
+        .a_scales = base + regions[A_SCALES].offset,
+        .b_scales = base + regions[B_SCALES].offset,
         .c = base + regions[C].offset,
         .workspace = base + regions[WORKSPACE].offset,
     };
@@ -119,7 +127,7 @@ static haul_status allocate_operands(trial *search) {
 /* --- measuring ------------------------------------------------------------------------------ */
 
 static haul_status run_candidate(trial *search, const contender *candidate, int repeats) {
-    haul_cuda_plan *plan = candidate->other ? &search->other : &search->own;
+    haul_cuda_plan *plan = &search->plan;
     plan->algorithm = candidate->algorithm;
     plan->workspace = candidate->workspace;
     for (int i = 0; i < repeats; i++) {
@@ -167,9 +175,9 @@ static haul_status run_heat(trial *search) {
 }
 
 static haul_status time_settled(trial *search, contender *candidate) {
-    double each = candidate->milliseconds;
-    HAUL_TRY(run_candidate(search, candidate, repeats_for(settling, each)));
-    return time_candidate(search, candidate, repeats_for(sample, each));
+    double each = candidate->milliseconds, share = each < small ? small_share : 1.0;
+    HAUL_TRY(run_candidate(search, candidate, repeats_for(share * settling, each)));
+    return time_candidate(search, candidate, repeats_for(share * sample, each));
 }
 
 /* *winner: the first candidate, unless another beats it clearly among all and again alone. */
@@ -191,78 +199,26 @@ static haul_status run_final(trial *search, const contender **winner) {
 
 /* --- candidates ----------------------------------------------------------------------------- */
 
-static void add_candidate(trial *search, bool other, const cublasLtMatmulAlgo_t *algorithm,
-                          size_t workspace) {
+static void add_candidate(trial *search, const cublasLtMatmulAlgo_t *algorithm, size_t workspace) {
     search->candidates[search->count++] =
-        (contender){.other = other, .algorithm = *algorithm, .workspace = workspace};
+        (contender){.algorithm = *algorithm, .workspace = workspace};
 }
 
-/* What c begins with after one run of a candidate. */
-static haul_status sample_result(trial *search, const contender *candidate, uint16_t *out,
-                                 int64_t count) {
-    HAUL_TRY(run_candidate(search, candidate, 1));
-    HAUL_TRY(check(cudaMemcpyAsync(out, search->operands.c, (size_t)count * sizeof *out,
-                                   cudaMemcpyDeviceToHost, search->products->stream)));
-    return check(cudaStreamSynchronize(search->products->stream));
-}
-
-/* Whether a candidate with fused bias rounds as the first one does, without: sums in another order
- * move one bf16 in a hundred, a product that is rounded before the bias comes moves one in four. */
-static haul_status rounds_once(trial *search, const contender *candidate, bool *out) {
-    enum { SAMPLE = 16384 };
-    const haul_cuda_product *product = &search->own.product;
-    int64_t count = haul_min(product->m * product->n, SAMPLE), moved = 0;
-    uint16_t *results = haul_calloc(2 * SAMPLE, sizeof *results);
-    if (results == NULL) {
-        return HAUL_ERROR_MEMORY;
-    }
-    haul_status status = sample_result(search, &search->candidates[0], results, count);
-    if (status == HAUL_OK) {
-        status = sample_result(search, candidate, results + SAMPLE, count);
-    }
-    for (int64_t i = 0; i < count; i++) {
-        moved += results[i] != results[SAMPLE + i];
-    }
-    *out = moved * 16 <= count;
-    free(results);
-    return status;
-}
-
-/* The algorithms that the library proposes for one of the two plans, the own one excepted. */
-static haul_status add_proposals(trial *search, haul_cuda_plan *plan) {
+/* The plan's own algorithm, and others that the library proposes. */
+static haul_status gather_candidates(trial *search) {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES];
+    haul_cuda_plan *plan = &search->plan;
+    const cublasLtMatmulAlgo_t own = plan->algorithm;
     int count = 0;
-    bool other = plan == &search->other, sound = true;
-    const contender *own = &search->candidates[0];
+    add_candidate(search, &own, plan->workspace);
     cublasStatus_t status =
         haul_cuda_plan_candidates(search->products->handle, plan, CANDIDATES, found, &count);
-    if (status != CUBLAS_STATUS_SUCCESS) {
-        return haul_cuda_plan_fail(&plan->product, status);
-    }
     for (int i = 0; i < count; i++) {
-        if (!other && memcmp(&found[i].algo, &own->algorithm, sizeof own->algorithm) == 0) {
-            continue;
-        }
-        add_candidate(search, other, &found[i].algo, found[i].workspaceSize);
-        if (other) {
-            HAUL_TRY(rounds_once(search, &search->candidates[search->count - 1], &sound));
-            search->count -= !sound;
+        if (memcmp(&found[i].algo, &own, sizeof own) != 0) {
+            add_candidate(search, &found[i].algo, found[i].workspaceSize);
         }
     }
-    return HAUL_OK;
-}
-
-static haul_status gather_candidates(trial *search) {
-    enum { ENOUGH = 4096 }; /* elements of c, to tell how they were rounded */
-    const haul_cuda_product *product = &search->own.product;
-    add_candidate(search, false, &search->own.algorithm, search->own.workspace);
-    HAUL_TRY(add_proposals(search, &search->own));
-    if (product->bias < 0 || search->own.fused || product->m * product->n < ENOUGH) {
-        return HAUL_OK;
-    }
-    cublasStatus_t status = haul_cuda_plan_describe(&search->other, product, true);
-    return status == CUBLAS_STATUS_SUCCESS ? add_proposals(search, &search->other)
-                                           : haul_cuda_plan_fail(product, status);
+    return status == CUBLAS_STATUS_SUCCESS ? HAUL_OK : haul_cuda_plan_fail(&plan->product, status);
 }
 
 static haul_status run_search(trial *search, const contender **winner) {
@@ -287,23 +243,21 @@ static void search_deinit(trial *search) {
 
 /* Gives the plan its fastest algorithm and remembers it for the file. */
 static haul_status adopt(trial *search, const contender *winner, haul_cuda_plan *plan) {
-    const haul_cuda_plan *form = winner->other ? &search->other : &search->own;
-    haul_cuda_choice choice = {.fused = form->fused,
-                               .algorithm = winner->algorithm,
+    haul_cuda_choice choice = {.algorithm = winner->algorithm,
                                .microseconds = winner->milliseconds * 1e3};
     haul_cuda_product_text(&plan->product, choice.product);
-    plan->fused = form->fused;
-    plan->operation = form->operation;
     plan->algorithm = winner->algorithm;
     plan->workspace = winner->workspace;
     plan->microseconds = choice.microseconds;
     return haul_cuda_choices_add(&search->products->choices, &choice);
 }
 
-haul_status haul_cuda_products_prepare(haul_cuda_products *products, const haul_matmul_args *args) {
+haul_status haul_cuda_products_prepare(haul_cuda_products *products, const haul_matmul_args *args,
+                                       bool *measured) {
     haul_cuda_product product;
     haul_cuda_plan *plan;
     const contender *winner = NULL;
+    *measured = false;
     if (!haul_cuda_product_of(args, &product) || product.m == 0 || product.n == 0) {
         return HAUL_OK; /* what is wrong, the launch says */
     }
@@ -311,11 +265,12 @@ haul_status haul_cuda_products_prepare(haul_cuda_products *products, const haul_
     if (plan->plain || plan->microseconds > 0.0) {
         return HAUL_OK;
     }
-    trial search = {.products = products, .own = *plan};
+    trial search = {.products = products, .plan = *plan};
     haul_status status = run_search(&search, &winner);
     search_deinit(&search);
     if (status == HAUL_ERROR_MEMORY) {
         return HAUL_OK;
     }
+    *measured = status == HAUL_OK;
     return status == HAUL_OK ? adopt(&search, winner, plan) : status;
 }

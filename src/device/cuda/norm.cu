@@ -133,6 +133,25 @@ struct norm_pointers {
     bool bias;
 };
 
+/* Groups of a row that registers hold beside the sums; more are read again, from the cache, once
+ * the means are known. */
+static const int HELD = 2;
+
+template <typename T>
+static __device__ __forceinline__ void load_terms(const norm_pointers &p, int64_t offset, int at,
+                                                  int64_t columns, float2 moments,
+                                                  float n[group_of<T>::elements],
+                                                  float dy[group_of<T>::elements],
+                                                  float w[group_of<T>::elements]) {
+    load_group((const T *)p.s + offset, at, columns, n);
+    load_group((const T *)p.dy + offset, at, columns, dy);
+    load_group((const T *)p.weight, at, columns, w);
+#pragma unroll
+    for (int e = 0; e < group_of<T>::elements; e++) {
+        n[e] = e < (int)columns - at ? (n[e] - moments.x) * moments.y : 0.0f;
+    }
+}
+
 /* Block b has rows b, b + blocks, ...: it sums d_weight and d_bias over them in registers. With
  * n = (s - mean) rstd and g = weight dy: dx = residual + rstd (g - mean(g n) n - mean(g)). */
 template <typename T, int GROUPS>
@@ -147,14 +166,11 @@ static __global__ void __launch_bounds__(512)
         float n[GROUPS][width], g[GROUPS][width], g_total = 0.0f, gn_total = 0.0f;
 #pragma unroll
         for (int k = 0; k < GROUPS; k++) {
-            int64_t at = (threadIdx.x + (int64_t)k * blockDim.x) * width;
+            int at = (int)(threadIdx.x + k * blockDim.x) * width;
             float w[width];
-            load_group((const T *)p.s + offset, at, shape.columns, n[k]);
-            load_group((const T *)p.dy + offset, at, shape.columns, g[k]);
-            load_group((const T *)p.weight, at, shape.columns, w);
+            load_terms<T>(p, offset, at, shape.columns, moments, n[k], g[k], w);
 #pragma unroll
             for (int e = 0; e < width; e++) {
-                n[k][e] = at + e < shape.columns ? (n[k][e] - moments.x) * moments.y : 0.0f;
                 weight_sum[k][e] += g[k][e] * n[k][e];
                 bias_sum[k][e] += g[k][e];
                 g[k][e] *= w[e];
@@ -166,10 +182,19 @@ static __global__ void __launch_bounds__(512)
         float g_mean = shape.layer ? block_sum(g_total, shared_too) / (float)shape.columns : 0.0f;
 #pragma unroll
         for (int k = 0; k < GROUPS; k++) {
-            int64_t at = (threadIdx.x + (int64_t)k * blockDim.x) * width;
+            int at = (int)(threadIdx.x + k * blockDim.x) * width;
             float more[width] = {};
             if (p.residual != NULL) {
                 load_group((const T *)p.residual + offset, at, shape.columns, more);
+            }
+            if (GROUPS > HELD) {
+                float w[width];
+                asm volatile("" : "+r"(at)); /* else the compiler keeps what it has read */
+                load_terms<T>(p, offset, at, shape.columns, moments, n[k], g[k], w);
+#pragma unroll
+                for (int e = 0; e < width; e++) {
+                    g[k][e] *= w[e];
+                }
             }
 #pragma unroll
             for (int e = 0; e < width; e++) {
@@ -182,10 +207,10 @@ static __global__ void __launch_bounds__(512)
     float *bias_row = weight_row + (int64_t)gridDim.x * shape.columns;
 #pragma unroll
     for (int k = 0; k < GROUPS; k++) {
-        int64_t at = (threadIdx.x + (int64_t)k * blockDim.x) * width;
+        int at = (int)(threadIdx.x + k * blockDim.x) * width;
 #pragma unroll
         for (int e = 0; e < width; e++) {
-            if (at + e < shape.columns) {
+            if (e < (int)shape.columns - at) {
                 weight_row[at + e] = weight_sum[k][e];
                 if (p.bias) {
                     bias_row[at + e] = bias_sum[k][e];

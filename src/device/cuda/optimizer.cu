@@ -1,6 +1,9 @@
 /* SQUARED_NORM, VERDICT, ADAM, SGD: one visit to each array. */
 #include "device/cuda/bits.cuh"
 #include "device/cuda/kernels.h"
+#include "device/cuda/philox.cuh"
+
+#include <float.h>
 
 enum {
     THREADS = 256,
@@ -96,7 +99,7 @@ void haul_cuda_squared_norm(haul_stream *stream, const void *args) {
 /* One block, which fetches squares side by side, and whose first thread adds them in order. */
 static __global__ void __launch_bounds__(THREADS)
     decide(const double *squares, int64_t count, double *norm, haul_step_scalars *scalars,
-           double clip, haul_step_scalars next) {
+           double clip, double beta1, double beta2, double learning_rate) {
     __shared__ double shared[THREADS];
     double sum = 0.0;
     for (int64_t first = 0; first < count; first += THREADS) {
@@ -113,21 +116,23 @@ static __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) {
         norm[0] = sqrt(sum);
         double scale = clip > 0.0 ? clip / (norm[0] + 1e-6) : 1.0;
+        haul_step_scalars next = {};
+        next.learning_rate = learning_rate;
         next.gradient_scale = scale < 1.0 ? scale : 1.0;
         next.skip = !isfinite(sum);
+        next.update = scalars->update + (next.skip ? 0 : 1);
+        next.bias_correction1 = 1.0 - pow(beta1, (double)next.update);
+        next.bias_correction2 = 1.0 - pow(beta2, (double)next.update);
         *scalars = next;
     }
 }
 
 void haul_cuda_verdict(haul_stream *stream, const void *args) {
     const haul_verdict_args *verdict = (const haul_verdict_args *)args;
-    haul_step_scalars next = {};
-    next.learning_rate = verdict->learning_rate;
-    next.bias_correction1 = verdict->bias_correction1;
-    next.bias_correction2 = verdict->bias_correction2;
     decide<<<1, THREADS, 0, haul_cuda_stream_of(stream)>>>(
         (const double *)verdict->squares.data, haul_tensor_count(&verdict->squares),
-        (double *)verdict->norm.data, verdict->scalars, verdict->clip, next);
+        (double *)verdict->norm.data, verdict->scalars, verdict->clip, verdict->beta1,
+        verdict->beta2, verdict->learning_rate);
     haul_cuda_check_launch(stream, HAUL_OP_VERDICT);
 }
 
@@ -215,61 +220,138 @@ static __device__ __forceinline__ void store_master(master to, int64_t at, quad<
     }
 }
 
-/* The arrays and constants of an update, and what the step adds to them. */
+/* The arrays and constants of an update. */
 typedef struct adam_job {
     master parameter;
     const float *gradient;
-    float *first, *second;
+    void *first, *second; /* f32 or bf16, as the kernel knows */
     int64_t count;
     bool wide; /* every array starts at a multiple of what four of its elements take */
     const haul_step_scalars *now;
     double weight_decay;
     float beta1, beta2, rest1, rest2; /* rest = 1 - beta */
     float epsilon;
+    uint32_t key0, key1, stream; /* of the rounding of bf16 moments */
 } adam_job;
 
+/* What the step adds to them. */
 typedef struct adam_step {
     float gradient_scale;
     float step;       /* learning rate / bias correction 1 */
     float root_scale; /* 1 / sqrt(bias correction 2) */
     float decay;      /* learning rate * weight decay */
+    uint32_t update;
 } adam_step;
 
-template <bool SPLIT, bool WIDE>
-static __device__ __forceinline__ void adam_quad(const adam_job &k, adam_step now, int64_t at,
-                                                 int n) {
-    quad<float> p = load_master<SPLIT, WIDE>(k.parameter, at, n);
-    quad<float> gradient = load_quad<WIDE>(k.gradient + at, n);
-    quad<float> m = load_quad<WIDE>(k.first + at, n);
-    quad<float> v = load_quad<WIDE>(k.second + at, n);
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        float g = __fmul_rn(now.gradient_scale, gradient.of[i]);
-        m.of[i] = __fmaf_rn(k.beta1, m.of[i], __fmul_rn(k.rest1, g));
-        v.of[i] = __fmaf_rn(k.beta2, v.of[i], __fmul_rn(__fmul_rn(k.rest2, g), g));
-        float root = __fmaf_rn(__fsqrt_rn(v.of[i]), now.root_scale, k.epsilon);
-        float direction = __fdiv_rn(__fmul_rn(now.step, m.of[i]), root);
-        p.of[i] = __fsub_rn(p.of[i], __fmaf_rn(now.decay, p.of[i], direction));
-    }
-    store_quad<WIDE>(k.first + at, m, n);
-    store_quad<WIDE>(k.second + at, v, n);
-    store_master<SPLIT, WIDE>(k.parameter, at, p, n);
+/* What is in memory of four elements. */
+template <typename M, typename V> struct adam_quad {
+    quad<float> p, gradient;
+    quad<M> m;
+    quad<V> v;
+};
+
+static __device__ __forceinline__ float moment_of(float moment) {
+    return moment;
 }
 
-template <bool SPLIT> static __global__ void __launch_bounds__(THREADS) adam_update(adam_job k) {
+static __device__ __forceinline__ float moment_of(uint16_t moment) {
+    return __uint_as_float((uint32_t)moment << 16);
+}
+
+/* Four moments go into memory: as they are, or haul_bf16_round_at_random with 16 bits of a word. */
+template <int SHIFT>
+static __device__ __forceinline__ void round_moments(const float x[4], uint4, quad<float> *out) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        out->of[i] = x[i];
+    }
+}
+
+template <int SHIFT>
+static __device__ __forceinline__ void round_moments(const float x[4], uint4 word,
+                                                     quad<uint16_t> *out) {
+    const uint32_t random[4] = {word.x, word.y, word.z, word.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* infinity stays, as its low half is 0 */
+        uint32_t bits = __float_as_uint(x[i]);
+        bits = isnan(x[i]) ? bits | 0x00400000u : bits + (random[i] >> SHIFT & 0xffffu);
+        out->of[i] = (uint16_t)(bits >> 16);
+    }
+}
+
+template <bool SPLIT, bool WIDE, typename M, typename V>
+static __device__ __forceinline__ adam_quad<M, V> adam_load(const adam_job &k, int64_t at, int n) {
+    adam_quad<M, V> x;
+    x.p = load_master<SPLIT, WIDE>(k.parameter, at, n);
+    x.gradient = load_quad<WIDE>(k.gradient + at, n);
+    x.m = load_quad<WIDE>((const M *)k.first + at, n);
+    x.v = load_quad<WIDE>((const V *)k.second + at, n);
+    return x;
+}
+
+/* With a moment in bf16 subnormal moments become 0: so they are the very bits of the cpu. */
+template <bool SPLIT, bool WIDE, typename M, typename V>
+static __device__ __forceinline__ void adam_store(const adam_job &k, adam_step now,
+                                                  adam_quad<M, V> x, int64_t at, int n) {
+    constexpr bool rounded = sizeof(M) < 4 || sizeof(V) < 4;
+    float m[4], v[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float g = __fmul_rn(now.gradient_scale, x.gradient.of[i]);
+        m[i] = __fmaf_rn(k.beta1, moment_of(x.m.of[i]), __fmul_rn(k.rest1, g));
+        v[i] = __fmaf_rn(k.beta2, moment_of(x.v.of[i]), __fmul_rn(__fmul_rn(k.rest2, g), g));
+        if constexpr (rounded) {
+            m[i] = fabsf(m[i]) < FLT_MIN ? 0.0f : m[i];
+            v[i] = fabsf(v[i]) < FLT_MIN ? 0.0f : v[i];
+        }
+        float root = __fmaf_rn(__fsqrt_rn(v[i]), now.root_scale, k.epsilon);
+        float direction = __fdiv_rn(__fmul_rn(now.step, m[i]), root);
+        x.p.of[i] = __fsub_rn(x.p.of[i], __fmaf_rn(now.decay, x.p.of[i], direction));
+    }
+    uint4 word = {};
+    if constexpr (rounded) {
+        uint64_t four = (uint64_t)at / 4;
+        word = philox_4x32(k.key0, k.key1, (uint32_t)four, (uint32_t)(four >> 32), k.stream,
+                           now.update);
+    }
+    round_moments<0>(m, word, &x.m);
+    round_moments<16>(v, word, &x.v);
+    store_quad<WIDE>((M *)k.first + at, x.m, n);
+    store_quad<WIDE>((V *)k.second + at, x.v, n);
+    store_master<SPLIT, WIDE>(k.parameter, at, x.p, n);
+}
+
+/* A thread fetches all its elements before it computes: narrow arrays take more of them to keep
+ * the memory busy. */
+template <bool SPLIT, typename M, typename V>
+static __global__ void __launch_bounds__(THREADS, BLOCKS) adam_update(adam_job k) {
+    constexpr int quads = sizeof(M) < 4 || sizeof(V) < 4 ? 2 : 1;
+    const int64_t apart = 4 * THREADS, step = quads * apart;
     haul_step_scalars s = *k.now;
     if (s.skip != 0) {
         return;
     }
     adam_step now = {(float)s.gradient_scale, (float)(s.learning_rate / s.bias_correction1),
                      (float)(1.0 / sqrt(s.bias_correction2)),
-                     (float)(s.learning_rate * k.weight_decay)};
-    int64_t at = 4 * (blockIdx.x * (int64_t)THREADS + threadIdx.x);
-    for (; at < k.count; at += 4 * (int64_t)THREADS * gridDim.x) {
-        if (k.wide && at + 4 <= k.count) {
-            adam_quad<SPLIT, true>(k, now, at, 4);
+                     (float)(s.learning_rate * k.weight_decay), s.update};
+    int64_t at = blockIdx.x * step + 4 * (int64_t)threadIdx.x;
+    for (; at < k.count; at += step * gridDim.x) {
+        if (k.wide && at + (step - apart) + 4 <= k.count) {
+            adam_quad<M, V> x[quads];
+#pragma unroll
+            for (int q = 0; q < quads; q++) {
+                x[q] = adam_load<SPLIT, true, M, V>(k, at + q * apart, 4);
+            }
+#pragma unroll
+            for (int q = 0; q < quads; q++) {
+                adam_store<SPLIT, true, M, V>(k, now, x[q], at + q * apart, 4);
+            }
         } else {
-            adam_quad<SPLIT, false>(k, now, at, (int)min(INT64_C(4), k.count - at));
+            for (int64_t here = at; here < k.count && here < at + step; here += apart) {
+                int n = (int)min(INT64_C(4), k.count - here);
+                adam_quad<M, V> x = adam_load<SPLIT, false, M, V>(k, here, n);
+                adam_store<SPLIT, false, M, V>(k, now, x, here, n);
+            }
         }
     }
 }
@@ -351,6 +433,21 @@ static unsigned update_blocks(const haul_stream *stream, int64_t count) {
     return (unsigned)(blocks < most ? blocks : most);
 }
 
+/* True when the moment is f32 or bf16; *narrow tells which. */
+static bool moment_is(haul_stream *stream, const haul_tensor *moment, bool *narrow) {
+    const haul_tensor *const tensors[] = {moment};
+    return same_dtype(stream, HAUL_OP_ADAM, tensors, 1, narrow);
+}
+
+typedef void adam_kernel(adam_job job);
+
+/* By: the parameter is split, the first moment is bf16, the second. */
+static adam_kernel *const adam_kernels[2][2][2] = {
+    {{adam_update<false, float, float>, adam_update<false, float, uint16_t>},
+     {adam_update<false, uint16_t, float>, adam_update<false, uint16_t, uint16_t>}},
+    {{adam_update<true, float, float>, adam_update<true, float, uint16_t>},
+     {adam_update<true, uint16_t, float>, adam_update<true, uint16_t, uint16_t>}}};
+
 void haul_cuda_adam(haul_stream *stream, const void *args) {
     const haul_adam_args *adam = (const haul_adam_args *)args;
     const haul_tensor *const tensors[] = {&adam->gradient, &adam->first_moment,
@@ -358,8 +455,8 @@ void haul_cuda_adam(haul_stream *stream, const void *args) {
     adam_job job = {};
     job.parameter = {adam->parameter.data, (uint16_t *)adam->low.data};
     job.gradient = (const float *)adam->gradient.data;
-    job.first = (float *)adam->first_moment.data;
-    job.second = (float *)adam->second_moment.data;
+    job.first = adam->first_moment.data;
+    job.second = adam->second_moment.data;
     job.count = haul_tensor_count(&adam->parameter);
     job.wide = all_wide(tensors, 5);
     job.now = adam->scalars;
@@ -369,12 +466,17 @@ void haul_cuda_adam(haul_stream *stream, const void *args) {
     job.rest1 = (float)(1.0 - adam->beta1);
     job.rest2 = (float)(1.0 - adam->beta2);
     job.epsilon = (float)adam->epsilon;
-    bool is_split;
+    job.key0 = (uint32_t)adam->seed;
+    job.key1 = (uint32_t)(adam->seed >> 32);
+    job.stream = adam->stream;
+    bool is_split, first, second;
     if (!master_is(stream, HAUL_OP_ADAM, &adam->parameter, &adam->low, &is_split) ||
-        !all_f32(stream, HAUL_OP_ADAM, tensors, 3) || job.count == 0) {
+        !moment_is(stream, &adam->first_moment, &first) ||
+        !moment_is(stream, &adam->second_moment, &second) ||
+        !all_f32(stream, HAUL_OP_ADAM, tensors, 1) || job.count == 0) {
         return;
     }
-    auto kernel = is_split ? adam_update<true> : adam_update<false>;
+    adam_kernel *kernel = adam_kernels[is_split][first][second];
     kernel<<<update_blocks(stream, job.count), THREADS, 0, haul_cuda_stream_of(stream)>>>(job);
     haul_cuda_check_launch(stream, HAUL_OP_ADAM);
 }

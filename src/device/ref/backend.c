@@ -17,6 +17,7 @@ static const haul_op_entry entries[HAUL_OPS] = {
     [HAUL_OP_NORM] = {.launch = haul_ref_norm},
     [HAUL_OP_NORM_BACKWARD] = {.launch = haul_ref_norm_backward},
     [HAUL_OP_PACK] = {.launch = NULL}, /* packed_bytes says that there is nothing to pack */
+    [HAUL_OP_QUANTIZE] = {.launch = haul_ref_quantize},
     [HAUL_OP_MATMUL] = {.launch = haul_ref_matmul},
     [HAUL_OP_BIAS_BACKWARD] = {.launch = haul_ref_bias_backward},
     [HAUL_OP_ROPE] = {.launch = haul_ref_rope},

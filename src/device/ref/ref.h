@@ -23,6 +23,7 @@ void haul_ref_embed(haul_stream *stream, const void *args);
 void haul_ref_embed_backward(haul_stream *stream, const void *args);
 void haul_ref_norm(haul_stream *stream, const void *args);
 void haul_ref_norm_backward(haul_stream *stream, const void *args);
+void haul_ref_quantize(haul_stream *stream, const void *args);
 void haul_ref_matmul(haul_stream *stream, const void *args);
 void haul_ref_bias_backward(haul_stream *stream, const void *args);
 void haul_ref_rope(haul_stream *stream, const void *args);

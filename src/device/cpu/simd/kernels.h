@@ -21,6 +21,8 @@ void HAUL_ISA(haul_cpu_embed_backward)(haul_stream *stream, const void *args);
 void HAUL_ISA(haul_cpu_norm)(haul_stream *stream, const void *args);
 void HAUL_ISA(haul_cpu_norm_backward)(haul_stream *stream, const void *args);
 int64_t HAUL_ISA(haul_cpu_norm_backward_workspace)(haul_device *device, const void *args);
+void HAUL_ISA(haul_cpu_quantize)(haul_stream *stream, const void *args);
+int64_t HAUL_ISA(haul_cpu_quantize_workspace)(haul_device *device, const void *args);
 void HAUL_ISA(haul_cpu_bias_backward)(haul_stream *stream, const void *args);
 int64_t HAUL_ISA(haul_cpu_bias_backward_workspace)(haul_device *device, const void *args);
 void HAUL_ISA(haul_cpu_rope)(haul_stream *stream, const void *args);

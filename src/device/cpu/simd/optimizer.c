@@ -1,12 +1,14 @@
 /* SQUARED_NORM, ADAM, SGD: one visit to each array. */
 #include "base/memory.h"
 #include "device/cpu/simd/kernels.h"
+#include "device/cpu/simd/random.h"
 
 #include <float.h>
 
 enum {
-    LINE = 64,        /* elements; threads write whole cache lines */
-    NORM_BLOCK = 4096 /* elements of a partial sum of squares */
+    LINE = 64,         /* elements; threads write whole cache lines */
+    WORD_BLOCK = 1024, /* elements whose random words are made at a time; a multiple of 4 */
+    NORM_BLOCK = 4096  /* elements of a partial sum of squares */
 };
 
 typedef struct squared_norm_job {
@@ -119,25 +121,82 @@ typedef struct adam_job {
     float step;           /* learning rate / bias correction 1 */
     float root_scale;     /* 1 / sqrt(bias correction 2) */
     float epsilon, decay; /* decay = learning rate * weight decay */
-    bool split;
+    uint32_t update;
+    bool split, first_bf16, second_bf16;
 } adam_job;
 
-HAUL_INLINE void adam_span(const adam_job *job, int64_t begin, int64_t end, bool split) {
+/* The words of op.h that round the moments of elements [first, first + count), rounded up to a
+ * multiple of 4; `first` is one. */
+HAUL_INLINE void moment_words(const adam_job *job, int64_t first, int64_t count, uint32_t *word) {
+    uint32_t key0 = (uint32_t)job->args->seed, key1 = (uint32_t)(job->args->seed >> 32);
+    uint32_t stream = job->args->stream, update = job->update;
+    uint64_t begin = (uint64_t)first / 4;
+    uint32_t fours = (uint32_t)((count + 3) / 4);
+#pragma omp simd
+    for (uint32_t i = 0; i < fours; i++) {
+        uint64_t four = begin + i;
+        philox_counter c = {(uint32_t)four, (uint32_t)(four >> 32), stream, update};
+        philox_counter random = philox_words(c, key0, key1);
+        word[4 * i] = random.c0;
+        word[4 * i + 1] = random.c1;
+        word[4 * i + 2] = random.c2;
+        word[4 * i + 3] = random.c3;
+    }
+}
+
+HAUL_INLINE void store_moment(void *moment, int64_t i, bool bf16, float value, uint32_t random) {
+    if (bf16) {
+        ((uint16_t *)moment)[i] = haul_bf16_round_at_random(value, random);
+    } else {
+        ((float *)moment)[i] = value;
+    }
+}
+
+/* Elements [begin, end), with their random words where a moment is bf16. */
+HAUL_INLINE void adam_block(const adam_job *job, int64_t begin, int64_t end, const uint32_t *word,
+                            bool split, bool first_bf16, bool second_bf16) {
     void *parameter = job->args->parameter.data;
     uint16_t *low = job->args->low.data;
     const float *gradient = job->args->gradient.data;
-    float *first = job->args->first_moment.data, *second = job->args->second_moment.data;
+    void *first = job->args->first_moment.data, *second = job->args->second_moment.data;
     const adam_job k = *job;
 #pragma omp simd
     for (int64_t i = begin; i < end; i++) {
         float g = k.gradient_scale * gradient[i];
-        float m = flushed(madd(k.beta1, first[i], k.rest1 * g));
-        float v = flushed(madd(k.beta2, second[i], k.rest2 * g * g));
+        float m = flushed(madd(k.beta1, load(first, i, first_bf16), k.rest1 * g));
+        float v = flushed(madd(k.beta2, load(second, i, second_bf16), k.rest2 * g * g));
         float p = load_master(parameter, low, i, split);
         float direction = k.step * m / madd(sqrtf(v), k.root_scale, k.epsilon);
-        first[i] = m;
-        second[i] = v;
+        uint32_t random = first_bf16 || second_bf16 ? word[i - begin] : 0;
+        store_moment(first, i, first_bf16, m, random & 0xffffu);
+        store_moment(second, i, second_bf16, v, random >> 16);
         store_master(parameter, low, i, split, p - madd(k.decay, p, direction));
+    }
+}
+
+HAUL_INLINE void adam_span(const adam_job *job, int64_t begin, int64_t end, bool split,
+                           bool first_bf16, bool second_bf16) {
+    uint32_t word[WORD_BLOCK];
+    if (!first_bf16 && !second_bf16) {
+        adam_block(job, begin, end, NULL, split, false, false);
+        return;
+    }
+    for (int64_t at = begin; at < end; at += WORD_BLOCK) {
+        int64_t count = haul_min(WORD_BLOCK, end - at);
+        moment_words(job, at, count, word);
+        adam_block(job, at, at + count, word, split, first_bf16, second_bf16);
+    }
+}
+
+HAUL_INLINE void adam_moments(const adam_job *job, int64_t begin, int64_t end, bool split) {
+    if (job->first_bf16 && job->second_bf16) {
+        adam_span(job, begin, end, split, true, true);
+    } else if (job->first_bf16) {
+        adam_span(job, begin, end, split, true, false);
+    } else if (job->second_bf16) {
+        adam_span(job, begin, end, split, false, true);
+    } else {
+        adam_span(job, begin, end, split, false, false);
     }
 }
 
@@ -145,17 +204,24 @@ static void adam_elements(void *context, int64_t begin, int64_t end, int thread)
     (void)thread;
     const adam_job *job = context;
     if (job->split) {
-        adam_span(job, begin, end, true);
+        adam_moments(job, begin, end, true);
     } else {
-        adam_span(job, begin, end, false);
+        adam_moments(job, begin, end, false);
     }
+}
+
+/* True when each moment is f32 or bf16; the job then says which. */
+static bool moments_are(haul_stream *stream, const haul_adam_args *adam, adam_job *job) {
+    const haul_tensor *const first[] = {&adam->first_moment};
+    const haul_tensor *const second[] = {&adam->second_moment};
+    return haul_cpu_dtype(stream, HAUL_OP_ADAM, first, 1, &job->first_bf16) &&
+           haul_cpu_dtype(stream, HAUL_OP_ADAM, second, 1, &job->second_bf16);
 }
 
 void HAUL_ISA(haul_cpu_adam)(haul_stream *stream, const void *args) {
     const haul_adam_args *adam = args;
     const haul_step_scalars *now = adam->scalars;
-    const haul_tensor *const floats[] = {&adam->gradient, &adam->first_moment,
-                                         &adam->second_moment};
+    const haul_tensor *const floats[] = {&adam->gradient};
     adam_job job = {
         .args = adam,
         .beta1 = (float)adam->beta1,
@@ -167,9 +233,11 @@ void HAUL_ISA(haul_cpu_adam)(haul_stream *stream, const void *args) {
         .root_scale = (float)(1.0 / sqrt(now->bias_correction2)),
         .epsilon = (float)adam->epsilon,
         .decay = (float)(now->learning_rate * adam->weight_decay),
+        .update = now->update,
     };
     if (master_is(stream, HAUL_OP_ADAM, &adam->parameter, &adam->low, &job.split) &&
-        haul_cpu_f32(stream, HAUL_OP_ADAM, floats, 3) && now->skip == 0) {
+        moments_are(stream, adam, &job) && haul_cpu_f32(stream, HAUL_OP_ADAM, floats, 1) &&
+        now->skip == 0) {
         haul_cpu_parallel(stream, haul_tensor_count(&adam->parameter), LINE, 28, adam_elements,
                           &job);
     }

@@ -1,4 +1,4 @@
-/* Dropout masks, many counters at a time. */
+/* Random words, many counters at a time: dropout masks, and the rounding of moments. */
 #ifndef HAUL_DEVICE_CPU_SIMD_RANDOM_H
 #define HAUL_DEVICE_CPU_SIMD_RANDOM_H
 
@@ -6,6 +6,25 @@
 #include "device/op.h"
 
 enum { HAUL_DROPOUT_BLOCK = 256 }; /* elements of a mask; a multiple of 4 */
+
+/* A counter on its way through haul_philox_4x32: without an array, so that a loop over counters
+ * becomes vector code. */
+typedef struct philox_counter {
+    uint32_t c0, c1, c2, c3;
+} philox_counter;
+
+HAUL_INLINE philox_counter philox_words(philox_counter c, uint32_t key0, uint32_t key1) {
+#pragma GCC unroll 10
+    for (uint32_t round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)c.c0 * 0xD2511F53u;
+        uint64_t b = (uint64_t)c.c2 * 0xCD9E8D57u;
+        c.c0 = (uint32_t)(b >> 32) ^ c.c1 ^ (key0 + round * 0x9E3779B9u);
+        c.c2 = (uint32_t)(a >> 32) ^ c.c3 ^ (key1 + round * 0xBB67AE85u);
+        c.c1 = (uint32_t)b;
+        c.c3 = (uint32_t)a;
+    }
+    return c;
+}
 
 /* The rule of haul_dropout with what does not change from element to element made ready. */
 typedef struct dropout_rule {
@@ -28,8 +47,7 @@ HAUL_INLINE dropout_rule dropout_prepare(const haul_dropout *dropout) {
 }
 
 /* What elements [first, first + count) of a sample (counted in the batch) are multiplied by, 0 or
- * `scale`, into `factor`; `first` is a multiple of 4, and count is rounded up to one. This is
- * haul_philox_4x32, written without arrays so that the loop becomes vector code. */
+ * `scale`, into `factor`; `first` is a multiple of 4, and count is rounded up to one. */
 HAUL_INLINE void dropout_factors_of(const dropout_rule *rule, int64_t sample, int64_t first,
                                     int64_t count, float *factor) {
     uint32_t counter = (uint32_t)(first / 4), place = rule->first_sample + (uint32_t)sample;
@@ -39,20 +57,12 @@ HAUL_INLINE void dropout_factors_of(const dropout_rule *rule, int64_t sample, in
     uint32_t fours = (uint32_t)((count + 3) / 4);
 #pragma omp simd
     for (uint32_t i = 0; i < fours; i++) {
-        uint32_t c0 = counter + i, c1 = stream, c2 = place, c3 = step;
-#pragma GCC unroll 10
-        for (uint32_t round = 0; round < 10; round++) {
-            uint64_t a = (uint64_t)c0 * 0xD2511F53u;
-            uint64_t b = (uint64_t)c2 * 0xCD9E8D57u;
-            c0 = (uint32_t)(b >> 32) ^ c1 ^ (key0 + round * 0x9E3779B9u);
-            c2 = (uint32_t)(a >> 32) ^ c3 ^ (key1 + round * 0xBB67AE85u);
-            c1 = (uint32_t)b;
-            c3 = (uint32_t)a;
-        }
-        factor[4 * i] = c0 > last ? scale : 0.0f;
-        factor[4 * i + 1] = c1 > last ? scale : 0.0f;
-        factor[4 * i + 2] = c2 > last ? scale : 0.0f;
-        factor[4 * i + 3] = c3 > last ? scale : 0.0f;
+        philox_counter c = {counter + i, stream, place, step};
+        philox_counter word = philox_words(c, key0, key1);
+        factor[4 * i] = word.c0 > last ? scale : 0.0f;
+        factor[4 * i + 1] = word.c1 > last ? scale : 0.0f;
+        factor[4 * i + 2] = word.c2 > last ? scale : 0.0f;
+        factor[4 * i + 3] = word.c3 > last ? scale : 0.0f;
     }
 }
 

@@ -12,6 +12,7 @@ const haul_op_entry HAUL_ISA(haul_cpu_entries)[HAUL_OPS] = {
     [HAUL_OP_NORM] = {HAUL_ISA(haul_cpu_norm), NULL},
     [HAUL_OP_NORM_BACKWARD] = {HAUL_ISA(haul_cpu_norm_backward),
                                HAUL_ISA(haul_cpu_norm_backward_workspace)},
+    [HAUL_OP_QUANTIZE] = {HAUL_ISA(haul_cpu_quantize), HAUL_ISA(haul_cpu_quantize_workspace)},
     [HAUL_OP_BIAS_BACKWARD] = {HAUL_ISA(haul_cpu_bias_backward),
                                HAUL_ISA(haul_cpu_bias_backward_workspace)},
     [HAUL_OP_ROPE] = {HAUL_ISA(haul_cpu_rope), NULL},

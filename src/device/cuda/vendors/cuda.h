@@ -1,5 +1,6 @@
-/* The one place that includes NVIDIA's headers. Code of the plugin spells runtime names as CUDA
- * does; vendors/musa.h maps them to Moore Threads' runtime. */
+/* The place that includes NVIDIA's headers, but for cuDNN's and CUPTI's, which attention_cudnn.c
+ * and profile.c alone use. Code of the plugin spells names as CUDA does; vendors/musa.h maps them
+ * to Moore Threads'. */
 #ifndef HAUL_DEVICE_CUDA_VENDOR_H
 #define HAUL_DEVICE_CUDA_VENDOR_H
 
@@ -8,6 +9,9 @@
 #else
 #include <cublasLt.h>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 #endif
 
