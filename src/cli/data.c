@@ -86,8 +86,8 @@ haul_status haul_cli_data_build(const haul_cli *cli, haul_config *config) {
     haul_tokenizer *tokenizer;
     const char *type = haul_corpus_tokenizer_type(config);
     HAUL_TRY(create_parent(config->output_prefix));
-    HAUL_TRY(haul_tokenizer_open(type != NULL ? type : "ByteTokenizer", config->tokenizer_model,
-                                 config->vocab_size, &tokenizer));
+    HAUL_TRY(haul_corpus_open_type(config, type != NULL ? type : "ByteTokenizer",
+                                   config->vocab_size, &tokenizer));
     haul_status status = build(cli, config, tokenizer);
     haul_tokenizer_close(tokenizer);
     return status;

@@ -74,7 +74,7 @@ static haul_status choose_save_directory(haul_config *config) {
 /* A model goes on with the tokens that it knows: a text is cut by the tokenizer.json beside it. */
 static haul_status take_tokenizer_of_load(haul_config *config) {
     char path[1100];
-    if (config->tokenizer_type != HAUL_TOKENIZER_AUTO || config->tokenizer_model != NULL) {
+    if (haul_corpus_tokenizer_type(config) != NULL) {
         return HAUL_OK;
     }
     snprintf(path, sizeof path, "%s/tokenizer.json", config->load);
@@ -141,6 +141,17 @@ static haul_status check_save_directory(const haul_config *config, const haul_ch
     return status;
 }
 
+/* As Megatron-LM: a command line that says --load X --save X begins the training and goes on. */
+static void note_fresh_start(haul_train_command *command) {
+    haul_config *config = command->config;
+    if (command->checkpoint == NULL && config->load != NULL &&
+        !haul_state_is_hugging_face(config->load)) {
+        haul_cli_note(command->cli, "%s holds no checkpoint yet: starting with random weights",
+                      config->load);
+        config->load = NULL;
+    }
+}
+
 static haul_status find_checkpoint(haul_train_command *command) {
     haul_string rejected = {0};
     haul_status status = haul_train_find(command->config, &command->checkpoint, &rejected);
@@ -148,6 +159,7 @@ static haul_status find_checkpoint(haul_train_command *command) {
     haul_string_deinit(&rejected);
     HAUL_TRY(status);
     HAUL_TRY(check_save_directory(command->config, command->checkpoint));
+    note_fresh_start(command);
     return command->checkpoint != NULL ? haul_train_adopt(command->config, command->checkpoint)
                                        : HAUL_OK;
 }
@@ -307,7 +319,7 @@ static haul_status train_model(haul_train_command *command) {
     HAUL_TRY(status);
     if (config->save != NULL) { /* checkpoints that move keep their tokenizer */
         HAUL_TRY(haul_directory_create(config->save));
-        HAUL_TRY(haul_corpus_copy_tokenizer(config, config->save));
+        HAUL_TRY(config->mock_data ? HAUL_OK : haul_corpus_copy_tokenizer(config, config->save));
     }
     command->train = (haul_train){.config = config,
                                   .session = &command->session,

@@ -49,13 +49,14 @@ typedef enum haul_optimizer_kind { HAUL_OPTIMIZER_ADAM, HAUL_OPTIMIZER_SGD } hau
 
 typedef enum haul_moment_dtype { HAUL_MOMENT_FP32, HAUL_MOMENT_BF16 } haul_moment_dtype;
 
-/* AUTO: HuggingFaceTokenizer where --tokenizer-model is given, else what the data set's files
- * say, else ByteTokenizer. */
+/* AUTO: HuggingFaceTokenizer where --tokenizer-model is given, GPT2BPETokenizer where --vocab-file
+ * is, else what the data set's files say, else ByteTokenizer. */
 typedef enum haul_tokenizer_kind {
     HAUL_TOKENIZER_AUTO,
     HAUL_TOKENIZER_BYTES,
     HAUL_TOKENIZER_NULL,
-    HAUL_TOKENIZER_HUGGING_FACE
+    HAUL_TOKENIZER_HUGGING_FACE,
+    HAUL_TOKENIZER_GPT2_BPE
 } haul_tokenizer_kind;
 
 typedef enum haul_recompute_granularity {
@@ -159,6 +160,7 @@ typedef struct haul_config {
     haul_lr_wsd_decay_style lr_wsd_decay_style;
     int64_t lr_wsd_decay_iters;
     int64_t lr_wsd_decay_samples;
+    bool use_checkpoint_opt_param_scheduler; /* resume with the checkpoint's schedule alone */
     double weight_decay;
     double clip_grad; /* 0: no clipping */
     double adam_beta1;
@@ -181,6 +183,8 @@ typedef struct haul_config {
     const char *text; /* a text file to train on or to evaluate */
     haul_tokenizer_kind tokenizer_type;
     const char *tokenizer_model;
+    const char *vocab_file; /* of GPT-2's pair of files */
+    const char *merge_file;
 
     /* checkpoints, evaluation, logs */
     const char *save;

@@ -59,7 +59,8 @@ static const haul_flag_kind optimizer = {.type = HAUL_FLAG_CHOICE, .choices = {"
 static const haul_flag_kind moment = {.type = HAUL_FLAG_CHOICE, .choices = {"fp32", "bf16"}};
 static const haul_flag_kind tokenizer = {
     .type = HAUL_FLAG_CHOICE,
-    .choices = {"auto", "ByteTokenizer", "NullTokenizer", "HuggingFaceTokenizer"}};
+    .choices = {"auto", "ByteTokenizer", "NullTokenizer", "HuggingFaceTokenizer",
+                "GPT2BPETokenizer"}};
 static const haul_flag_kind fp8_format = {.type = HAUL_FLAG_CHOICE,
                                           .choices = {"none", "e4m3", "hybrid"}};
 static const haul_flag_kind fp8_recipe = {.type = HAUL_FLAG_CHOICE,
@@ -215,6 +216,9 @@ static const haul_flag table[] = {
      "iterations of that last part"},
     {"lr-wsd-decay-samples", &count, HAUL_GROUP_LEARNING_RATE, TRAIN, AT(lr_wsd_decay_samples),
      NULL, "the same in sequences, with --train-samples"},
+    {"use-checkpoint-opt-param-scheduler", &on_off, HAUL_GROUP_LEARNING_RATE, TRAIN,
+     AT(use_checkpoint_opt_param_scheduler), NULL,
+     "refuse to resume where the checkpoint has another learning rate or weight decay"},
 
     {"data-path", &prefixes, HAUL_GROUP_DATA, TRAIN | EVAL, AT(data_path), NULL,
      "data sets made by haul data build, as prefixes of .bin and .idx; several are blended, each "
@@ -234,9 +238,13 @@ static const haul_flag table[] = {
     {"output-prefix", &prefix, HAUL_GROUP_DATA, BUILD, AT(output_prefix), NULL,
      "where to write the data set, without .bin and .idx"},
     {"tokenizer-type", &tokenizer, HAUL_GROUP_DATA, RUNS_MODEL | BUILD, AT(tokenizer_type), NULL,
-     "auto: the tokenizer of --tokenizer-model, else bytes"},
+     "auto: the tokenizer of --tokenizer-model or of --vocab-file, else bytes"},
     {"tokenizer-model", &file, HAUL_GROUP_DATA, RUNS_MODEL | BUILD, AT(tokenizer_model), NULL,
-     "a tokenizer.json"},
+     "a tokenizer.json, of a HuggingFaceTokenizer"},
+    {"vocab-file", &file, HAUL_GROUP_DATA, RUNS_MODEL | BUILD, AT(vocab_file), NULL,
+     "the vocab.json of a GPT2BPETokenizer"},
+    {"merge-file", &file, HAUL_GROUP_DATA, RUNS_MODEL | BUILD, AT(merge_file), NULL,
+     "the merges.txt of a GPT2BPETokenizer"},
     {"append-eod", &on_off, HAUL_GROUP_DATA, BUILD, AT(append_eod), NULL,
      "end each document with the end-of-document token"},
     {"document-separator", &separator, HAUL_GROUP_DATA, TRAIN | EVAL | BUILD | TOKENIZER,

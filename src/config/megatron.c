@@ -2,6 +2,7 @@
  * it changes no number of a training in one process; when in doubt it is refused. */
 #include "config/megatron_flags.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "config/huggingface.h"
 #include "config/number.h"
@@ -15,14 +16,26 @@ static bool has_no_position_table(const haul_config *config) {
     return config->position_embedding_type != HAUL_POSITION_LEARNED_ABSOLUTE;
 }
 
-static bool needs_no_vocab_file(const haul_config *config) {
-    return config->mock_data || config->tokenizer_model != NULL ||
-           config->tokenizer_type == HAUL_TOKENIZER_NULL;
+static haul_status see_checkpoint(void *context, const char *name) {
+    *(bool *)context |= strncmp(name, "iter_", 5) == 0 || strcmp(name, "COMMIT") == 0;
+    return HAUL_OK;
 }
 
-/* Nothing but weights is loaded, if anything: no optimizer, no iteration. */
+/* Whether a directory, which need not be there, holds or is something like a checkpoint. */
+static bool holds_checkpoint(const char *directory) {
+    bool found = false;
+    return haul_directory_list(directory, see_checkpoint, &found) == HAUL_OK && found;
+}
+
+/* Nothing but weights is loaded, if anything: no optimizer, no iteration. A command line that says
+ * --save X --load X starts afresh where X is empty or absent, and goes on where it is not. */
 static bool loads_no_state(const haul_config *config) {
-    return config->load == NULL || haul_config_is_huggingface(config->load);
+    char run[1100]; /* --load takes a run directory too */
+    if (config->load == NULL || haul_config_is_huggingface(config->load)) {
+        return true;
+    }
+    snprintf(run, sizeof run, "%s/checkpoints", config->load);
+    return !holds_checkpoint(config->load) && !holds_checkpoint(run);
 }
 
 static bool trains_without_fp8(const haul_config *config) {
@@ -86,9 +99,6 @@ static const haul_megatron_rule rules[] = {
      .reason = "haul pads --vocab-size to a multiple of --make-vocab-size-divisible-by"},
 
     /* Data and tokenizers. */
-    {.names = "vocab-file merge-file",
-     .harmless = needs_no_vocab_file,
-     .reason = "haul reads a tokenizer.json, by --tokenizer-model"},
     {.names = "vocab-extra-ids", .neutral = "0", .reason = "haul adds no tokens"},
     {.names = "null-tokenizer-pad-id", .neutral = "-1", .reason = "haul pads nothing"},
     {.names = "dataloader-type", .neutral = "single", .reason = "haul has no other order"},
@@ -128,7 +138,7 @@ static const haul_megatron_rule rules[] = {
     {.names = "pretrained-checkpoint ckpt-step override-ckpt-iteration load-main-params-from-ckpt "
               "ckpt-convert-*",
      .reason = "haul goes on with the newest checkpoint of --load"},
-    {.names = "use-checkpoint-args use-checkpoint-opt-param-scheduler",
+    {.names = "use-checkpoint-args",
      .harmless = loads_no_state,
      .reason = "on resuming haul takes all settings from the command line"},
     {.names = "save-retain-interval", .reason = "haul keeps the newest, see --keep-checkpoints"},

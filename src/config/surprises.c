@@ -62,9 +62,21 @@ static bool reads_text(const haul_config *config) {
     return !is_default(config, "text");
 }
 
-static bool reads_tokenizer_file(const haul_config *config) {
-    return !config->mock_data && config->tokenizer_type != HAUL_TOKENIZER_BYTES &&
-           config->tokenizer_type != HAUL_TOKENIZER_NULL;
+/* Made-up data ask a tokenizer for nothing but its size. */
+static bool opens_tokenizer(const haul_config *config) {
+    return !config->mock_data || is_default(config, "vocab-size");
+}
+
+static bool reads_tokenizer_json(const haul_config *config) {
+    return opens_tokenizer(config) && (config->tokenizer_type == HAUL_TOKENIZER_AUTO ||
+                                       config->tokenizer_type == HAUL_TOKENIZER_HUGGING_FACE);
+}
+
+static bool reads_vocab_file(const haul_config *config) {
+    bool automatic =
+        config->tokenizer_type == HAUL_TOKENIZER_AUTO && config->tokenizer_model == NULL;
+    return opens_tokenizer(config) &&
+           (automatic || config->tokenizer_type == HAUL_TOKENIZER_GPT2_BPE);
 }
 
 static bool evaluates(const haul_config *config) {
@@ -126,7 +138,8 @@ static const condition conditions[] = {
     {"split", is_split, "--data-path alone"},
     {"valid-data-path", reads_data, "--data-path"},
     {"document-separator", reads_text, "--text"},
-    {"tokenizer-model", reads_tokenizer_file, "--tokenizer-type HuggingFaceTokenizer"},
+    {"tokenizer-model", reads_tokenizer_json, "--tokenizer-type HuggingFaceTokenizer"},
+    {"vocab-file merge-file", reads_vocab_file, "--tokenizer-type GPT2BPETokenizer"},
     {"eval-iters sample-prompt", evaluates, "--eval-interval"},
     {"save-interval keep-checkpoints", saves, "--save"},
     {"name", names_directory, "no --run-dir"},

@@ -389,6 +389,11 @@ static haul_status finalize_data(haul_config *config, mistakes *found) {
     if (config->tokenizer_type == HAUL_TOKENIZER_HUGGING_FACE && config->tokenizer_model == NULL) {
         mistake(found, "--tokenizer-model is missing, the file of the HuggingFaceTokenizer");
     }
+    if (config->tokenizer_type == HAUL_TOKENIZER_GPT2_BPE &&
+        (config->vocab_file == NULL || config->merge_file == NULL)) {
+        mistake(found, "--%s is missing, one of the two files of the GPT2BPETokenizer",
+                config->vocab_file == NULL ? "vocab-file" : "merge-file");
+    }
     return HAUL_OK;
 }
 

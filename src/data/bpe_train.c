@@ -5,13 +5,12 @@
 #include "data/byte_alphabet.h"
 #include "data/maps.h"
 #include "data/pretokenizer.h"
+#include "data/tokenizer_gpt2.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { LARGEST_VOCAB = 1 << 24 };
-
-static const char end_of_text[] = "<|endoftext|>";
 
 /* Numbers of words, growing. */
 typedef struct word_list {
@@ -230,7 +229,8 @@ static haul_status add_bytes(haul_bpe_trainer *trainer, int32_t id_of_byte[256])
 static haul_status start(haul_bpe_trainer *trainer) {
     int32_t id_of_byte[256];
     const haul_byte_map *pieces = &trainer->pieces;
-    HAUL_TRY(add_token(trainer, end_of_text, sizeof end_of_text - 1));
+    HAUL_TRY(add_token(trainer, haul_tokenizer_end_of_text,
+                       (int64_t)strlen(haul_tokenizer_end_of_text)));
     HAUL_TRY(add_bytes(trainer, id_of_byte));
     trainer->symbols = haul_calloc(pieces->text.length, sizeof *trainer->symbols);
     trainer->lengths = haul_calloc(pieces->count, sizeof *trainer->lengths);
@@ -361,19 +361,8 @@ static haul_status append_merges(haul_bpe_trainer *trainer, haul_string *json) {
 }
 
 static haul_status append_file(haul_bpe_trainer *trainer, haul_string *json) {
-    static const char level[] = "\"trim_offsets\":true,\"use_regex\":true}";
-    haul_string_append_format(
-        json,
-        "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[{\"id\":0,"
-        "\"content\":\"%s\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
-        "\"normalized\":false,\"special\":true}],\"normalizer\":null,"
-        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,%s,"
-        "\"post_processor\":null,"
-        "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,%s,"
-        "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,"
-        "\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,\"fuse_unk\":false,"
-        "\"byte_fallback\":false,\"ignore_merges\":false,\"vocab\":{",
-        end_of_text, level, level);
+    haul_tokenizer_append_head(json, 0);
+    haul_string_append_text(json, "{");
     for (int64_t id = 0; id < trainer->tokens.count; id++) {
         HAUL_TRY(append_token(trainer, id, json));
         haul_string_append_format(json, ":%lld%s", (long long)id,

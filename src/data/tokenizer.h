@@ -30,6 +30,18 @@ haul_status haul_token_list_append(haul_token_list *list, const int32_t *ids, in
  * not supported. The caller closes *out; close(NULL) is legal. */
 haul_status haul_tokenizer_open(const char *type, const char *model, int64_t vocab_size,
                                 haul_tokenizer **out);
+
+/* Opens a GPT2BPETokenizer from GPT-2's pair of files: vocab.json, an object of tokens and their
+ * ids with <|endoftext|>, which ends documents; merges.txt, a pair of tokens a line. The ids are
+ * those of a tokenizer.json of the same tokenizer. HAUL_ERROR_DATA for files that are malformed or
+ * do not belong together. */
+haul_status haul_tokenizer_open_gpt2(const char *vocab_file, const char *merge_file,
+                                     haul_tokenizer **out);
+
+/* Appends the tokenizer.json that says the same as the pair. */
+haul_status haul_tokenizer_gpt2_json(const char *vocab_file, const char *merge_file,
+                                     haul_string *out);
+
 void haul_tokenizer_close(haul_tokenizer *tokenizer);
 
 const char *haul_tokenizer_type(const haul_tokenizer *tokenizer);

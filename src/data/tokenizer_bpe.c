@@ -101,3 +101,5 @@ static void destroy(haul_tokenizer *base) {
 
 const haul_tokenizer_class haul_tokenizer_bpe_class = {"HuggingFaceTokenizer", false, encode,
                                                        decode, destroy};
+const haul_tokenizer_class haul_tokenizer_gpt2_class = {"GPT2BPETokenizer", false, encode, decode,
+                                                        destroy};

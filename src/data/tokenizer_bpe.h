@@ -31,6 +31,8 @@ typedef struct haul_tokenizer_bpe {
     bool ignore_merges; /* a piece that is a token as a whole is not merged */
 } haul_tokenizer_bpe;
 
+/* The same but for their names. */
 extern const haul_tokenizer_class haul_tokenizer_bpe_class;
+extern const haul_tokenizer_class haul_tokenizer_gpt2_class;
 
 #endif

@@ -217,7 +217,7 @@ static haul_status load_merge(const haul_tokenizer_loader *load, const json_t *v
     if (left_id < 0 || right_id < 0 || result < 0) {
         return haul_fail(HAUL_ERROR_DATA,
                          "%s: merge %zu is no pair of tokens whose joint text is a token",
-                         load->path, rank);
+                         load->merges_path, rank);
     }
     return haul_bpe_add_merge(&load->tokenizer->bpe, left_id, right_id, result);
 }
@@ -352,37 +352,43 @@ static haul_status find_file(const char *model, char *path) {
     return HAUL_OK;
 }
 
-static haul_status parse_file(haul_tokenizer_loader *load) {
-    haul_file_map file;
+static haul_status parse(haul_tokenizer_loader *load, const char *text, int64_t bytes) {
     json_error_t error;
-    HAUL_TRY(haul_file_map_open(load->path, &file));
-    const char *text = file.data != NULL ? file.data : "";
-    load->root = json_loadb(text, (size_t)file.bytes, JSON_REJECT_DUPLICATES, &error);
-    load->tokenizer->base.fingerprint = haul_hash_64(text, file.bytes);
-    haul_file_map_close(&file);
+    load->root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
+    load->tokenizer->base.fingerprint = haul_hash_64(text, bytes);
     if (load->root == NULL) {
         return haul_fail(HAUL_ERROR_DATA, "%s:%d: %s", load->path, error.line, error.text);
     }
     return HAUL_OK;
 }
 
-haul_status haul_tokenizer_open_bpe(const char *model, haul_tokenizer **out) {
-    haul_tokenizer_loader load = {0};
-    HAUL_TRY(find_file(model, load.path));
-    load.tokenizer = haul_calloc(1, sizeof *load.tokenizer);
-    if (load.tokenizer == NULL) {
+haul_status haul_tokenizer_load(haul_tokenizer_loader *load, const char *text, int64_t bytes,
+                                haul_tokenizer **out) {
+    load->tokenizer = haul_calloc(1, sizeof *load->tokenizer);
+    if (load->tokenizer == NULL) {
         return HAUL_ERROR_MEMORY;
     }
-    load.tokenizer->base.class = &haul_tokenizer_bpe_class;
-    haul_status status = parse_file(&load);
+    load->tokenizer->base.class = load->class;
+    haul_status status = parse(load, text, bytes);
     if (status == HAUL_OK) {
-        status = load_all(&load);
+        status = load_all(load);
     }
-    json_decref(load.root);
+    json_decref(load->root);
     if (status != HAUL_OK) {
-        haul_tokenizer_close(&load.tokenizer->base);
+        haul_tokenizer_close(&load->tokenizer->base);
         return status;
     }
-    *out = &load.tokenizer->base;
+    *out = &load->tokenizer->base;
     return HAUL_OK;
+}
+
+haul_status haul_tokenizer_open_bpe(const char *model, haul_tokenizer **out) {
+    haul_tokenizer_loader load = {.class = &haul_tokenizer_bpe_class, .merges_path = load.path};
+    haul_file_map file;
+    HAUL_TRY(find_file(model, load.path));
+    HAUL_TRY(haul_file_map_open(load.path, &file));
+    haul_status status =
+        haul_tokenizer_load(&load, file.data != NULL ? file.data : "", file.bytes, out);
+    haul_file_map_close(&file);
+    return status;
 }

@@ -75,15 +75,25 @@ static haul_status fail_pass(const haul_program *program, int64_t index, const c
                      program->chunk->nodes[pass->node].name, pass->micro_batch, subject, what);
 }
 
-/* Every object lies in its class. */
+static haul_status check_place(const haul_object *object, int64_t end) {
+    if (object->offset < 0 || object->offset + object->bytes > end) {
+        return haul_fail(HAUL_ERROR_INTERNAL, "program: %s lies outside its memory", object->name);
+    }
+    return HAUL_OK;
+}
+
+/* Every object lies in its class, a node's scratch before the workspace of its ops. */
 static haul_status check_places(const haul_program *program) {
     for (int64_t i = 0; i < program->object_count; i++) {
         const haul_object *object = &program->objects[i];
-        bool scratch = object->memory == HAUL_MEMORY_SCRATCH;
-        int64_t end = scratch ? program->workspace_offset : program->class_bytes[object->memory];
-        if (object->offset < 0 || object->offset + object->bytes > end) {
-            return haul_fail(HAUL_ERROR_INTERNAL, "program: %s lies outside its memory",
-                             object->name);
+        HAUL_TRY(check_place(object, program->class_bytes[object->memory]));
+    }
+    for (int64_t n = 0; n < program->chunk->node_count; n++) {
+        const haul_node_objects *node = &program->nodes[n];
+        for (int i = 0; i < HAUL_NODE_SCRATCH; i++) {
+            if (node->scratch[i] >= 0) {
+                HAUL_TRY(check_place(&program->objects[node->scratch[i]], node->scratch_bytes));
+            }
         }
     }
     return HAUL_OK;

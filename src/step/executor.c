@@ -132,17 +132,17 @@ void haul_executor_deinit(haul_executor *executor) {
 }
 
 /* Scratch is the last class: a pass finds its workspace behind the node's own scratch, VERDICT and
- * COMMIT have all of it. */
-static void give_scratch(haul_executor *executor, bool whole) {
+ * COMMIT (node -1) have all of it. */
+static void give_scratch(haul_executor *executor, int node) {
     const haul_program *program = executor->program;
-    int64_t begin =
-        program->class_offset[HAUL_MEMORY_SCRATCH] + (whole ? 0 : program->workspace_offset);
+    int64_t begin = program->class_offset[HAUL_MEMORY_SCRATCH] +
+                    (node < 0 ? 0 : program->nodes[node].scratch_bytes);
     executor->stream.scratch = executor->memory + begin;
     executor->stream.scratch_bytes = executor->bytes - begin;
 }
 
 haul_status haul_executor_pack(haul_executor *executor) {
-    give_scratch(executor, true);
+    give_scratch(executor, -1);
     haul_store_pack(executor->store, &executor->stream);
     return haul_stream_status(&executor->stream);
 }
@@ -226,7 +226,7 @@ static void show(const haul_executor *executor, const haul_pass *pass) {
 static haul_status run_pass(haul_executor *executor, const haul_step_request *request,
                             const haul_pass *pass) {
     show(executor, pass);
-    give_scratch(executor, pass->node < 0);
+    give_scratch(executor, pass->node);
     if (pass->kind == HAUL_PASS_VERDICT) {
         haul_update_verdict(executor->store, &executor->update, request->learning_rate,
                             &executor->stream);

@@ -217,19 +217,19 @@ static void place_others(haul_program *program) {
         }
     }
     for (int64_t n = 0; n < program->chunk->node_count; n++) {
-        const haul_node_objects *node = &program->nodes[n];
-        int64_t end = 0;
+        haul_node_objects *node = &program->nodes[n];
+        int64_t *end = &node->scratch_bytes;
         for (int i = 0; i < HAUL_NODE_SCRATCH + HAUL_NODE_INPUTS; i++) {
             int index = i < HAUL_NODE_SCRATCH ? node->scratch[i] : node->add[i - HAUL_NODE_SCRATCH];
             if (index >= 0) {
-                program->objects[index].offset = end;
-                end += program->objects[index].bytes;
+                program->objects[index].offset = *end;
+                *end += program->objects[index].bytes;
             }
         }
-        program->workspace_offset = haul_max(program->workspace_offset, end);
+        int64_t *bytes = &program->class_bytes[HAUL_MEMORY_SCRATCH];
+        node->workspace_bytes = haul_round_up(node->workspace_bytes, ALIGNMENT);
+        *bytes = haul_max(*bytes, *end + node->workspace_bytes);
     }
-    program->class_bytes[HAUL_MEMORY_SCRATCH] =
-        program->workspace_offset + haul_round_up(program->workspace_bytes, ALIGNMENT);
 }
 
 haul_status haul_objects_place(haul_program *program, const haul_template *sequence) {

@@ -98,7 +98,9 @@ static haul_status record(haul_program *program, const haul_template *sequence) 
         haul_stream stream = {.device = program->store->device, .recording = recording};
         haul_run_pass(program, NULL, pass, &stream, &step);
         HAUL_TRY(haul_stream_status(&stream));
-        program->workspace_bytes = haul_max(program->workspace_bytes, recording->workspace);
+        int64_t *workspace = &program->nodes[pass->node].workspace_bytes;
+        *workspace = haul_max(*workspace, recording->workspace);
+        recording->workspace = 0;
     }
     return HAUL_OK;
 }
@@ -195,6 +197,7 @@ static haul_status create_tables(haul_program *program) {
     haul_node_objects none;
     memset(&none, -1, sizeof none); /* every object */
     none.rebuilt = false;
+    none.scratch_bytes = none.workspace_bytes = 0;
     for (int64_t n = 0; n < chunk->node_count; n++) {
         program->nodes[n] = none;
     }

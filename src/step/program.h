@@ -56,6 +56,8 @@ typedef struct haul_node_objects {
     int scratch[HAUL_NODE_SCRATCH];
     int add[HAUL_NODE_INPUTS]; /* a gradient that is added to one that another consumer wrote */
     bool rebuilt;
+    int64_t scratch_bytes;   /* in SCRATCH; behind them begins */
+    int64_t workspace_bytes; /* the largest workspace of its ops */
 } haul_node_objects;
 
 typedef struct haul_value_objects {
@@ -89,7 +91,6 @@ typedef struct haul_program {
     int64_t class_bytes[HAUL_MEMORY_CLASSES]; /* of one micro-batch for STEP, one slot for SLOT */
     int64_t class_offset[HAUL_MEMORY_CLASSES];
     int64_t bytes;                              /* of all */
-    int64_t workspace_offset, workspace_bytes;  /* in SCRATCH */
     haul_recording forward_cost, backward_cost; /* of one micro-batch; a rebuild is not counted */
 } haul_program;
 

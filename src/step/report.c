@@ -53,6 +53,20 @@ static int fullest_position(const haul_program *program) {
     return fullest;
 }
 
+/* Of the node whose scratch and workspace together are largest, which decide. */
+static haul_status tabulate_scratch(const haul_program *program, haul_memory_table *table) {
+    int64_t scratch = 0, workspace = 0;
+    for (int64_t n = 0; n < program->chunk->node_count; n++) {
+        const haul_node_objects *node = &program->nodes[n];
+        if (node->scratch_bytes + node->workspace_bytes > scratch + workspace) {
+            scratch = node->scratch_bytes;
+            workspace = node->workspace_bytes;
+        }
+    }
+    HAUL_TRY(haul_memory_table_add(table, "scratch of nodes", "scratch", scratch));
+    return haul_memory_table_add(table, "workspace of ops", "scratch", workspace);
+}
+
 haul_status haul_program_memory(const haul_program *program, haul_memory_table *table) {
     int fullest = fullest_position(program);
     for (int64_t i = 0; i < program->object_count; i++) {
@@ -70,9 +84,5 @@ haul_status haul_program_memory(const haul_program *program, haul_memory_table *
     int64_t gaps = program->class_bytes[HAUL_MEMORY_SLOT] - alive_bytes(program, fullest);
     HAUL_TRY(haul_memory_table_add(table, "gaps of the packing", "activations at their peak",
                                    gaps * program->slots));
-    HAUL_TRY(
-        haul_memory_table_add(table, "scratch of nodes", "scratch", program->workspace_offset));
-    return haul_memory_table_add(table, "workspace of ops", "scratch",
-                                 program->class_bytes[HAUL_MEMORY_SCRATCH] -
-                                     program->workspace_offset);
+    return tabulate_scratch(program, table);
 }

@@ -49,7 +49,8 @@ static haul_status refuse(const haul_config *config) {
 static void leave_out_files(haul_config *config) {
     config->mock_data = true;
     config->data_path.count = config->valid_data_path.count = 0;
-    config->text = config->tokenizer_model = config->split = config->sample_prompt = NULL;
+    config->text = config->split = config->sample_prompt = NULL;
+    config->tokenizer_model = config->vocab_file = config->merge_file = NULL;
     config->tokenizer_type = HAUL_TOKENIZER_AUTO;
     config->save = config->tensorboard_dir = config->run_dir = config->name = NULL;
     config->eval_interval = config->save_interval = 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 static const double HOLDOUT = 0.05;
+static const char GPT2_BPE[] = "GPT2BPETokenizer";
 
 enum { CACHE_RULE = 2 }; /* how sets are made from texts: it changed once */
 
@@ -25,7 +26,17 @@ const char *haul_corpus_tokenizer_type(const haul_config *config) {
     if (config->tokenizer_type != HAUL_TOKENIZER_AUTO) {
         return haul_config_choice(config, "tokenizer-type");
     }
-    return config->tokenizer_model != NULL ? "HuggingFaceTokenizer" : NULL;
+    if (config->tokenizer_model != NULL) {
+        return "HuggingFaceTokenizer";
+    }
+    return config->vocab_file != NULL || config->merge_file != NULL ? GPT2_BPE : NULL;
+}
+
+haul_status haul_corpus_open_type(const haul_config *config, const char *type, int64_t vocab_size,
+                                  haul_tokenizer **out) {
+    return strcmp(type, GPT2_BPE) == 0
+               ? haul_tokenizer_open_gpt2(config->vocab_file, config->merge_file, out)
+               : haul_tokenizer_open(type, config->tokenizer_model, vocab_size, out);
 }
 
 /* A vocabulary that is given must hold all ids of the tokenizer. NullTokenizer's are counted
@@ -47,35 +58,47 @@ static haul_status fit_vocabulary(haul_config *config, const haul_tokenizer *tok
 
 haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out) {
     const char *type = haul_corpus_tokenizer_type(config);
+    *out = NULL;
+    if (config->mock_data && config->vocab_size == 0 && type == NULL) {
+        return haul_fail(HAUL_ERROR_CONFIG, "--vocab-size is missing, which --mock-data needs");
+    }
+    if (config->mock_data && config->vocab_size > 0) {
+        return HAUL_OK;
+    }
     if (type == NULL && (config->text != NULL || config->vocab_size == 0)) {
         type = "ByteTokenizer";
     }
-    *out = NULL;
-    if (config->mock_data && config->vocab_size == 0) {
-        return haul_fail(HAUL_ERROR_CONFIG, "--vocab-size is missing, which --mock-data needs");
-    }
-    if (type == NULL || config->mock_data) {
+    if (type == NULL) {
         return HAUL_OK;
     }
-    HAUL_TRY(haul_tokenizer_open(type, config->tokenizer_model, config->vocab_size, out));
+    HAUL_TRY(haul_corpus_open_type(config, type, config->vocab_size, out));
     haul_status status = fit_vocabulary(config, *out);
-    if (status != HAUL_OK) {
+    if (status != HAUL_OK || config->mock_data) { /* made-up data need its size alone */
         haul_tokenizer_close(*out);
         *out = NULL;
     }
     return status;
 }
 
-haul_status haul_corpus_copy_tokenizer(const haul_config *config, const char *directory) {
-    char path[1200];
-    haul_string json = {0};
+/* Appends the tokenizer.json of the settings; nothing where a tokenizer has no files. */
+static haul_status append_tokenizer(const haul_config *config, haul_string *json) {
+    const char *type = haul_corpus_tokenizer_type(config);
+    if (type != NULL && strcmp(type, GPT2_BPE) == 0) {
+        return haul_tokenizer_gpt2_json(config->vocab_file, config->merge_file, json);
+    }
     if (config->tokenizer_model == NULL) {
         return HAUL_OK;
     }
+    char path[1200];
     snprintf(path, sizeof path, "%s/tokenizer.json", config->tokenizer_model); /* a model's */
-    haul_status status =
-        haul_file_read(haul_file_exists(path) ? path : config->tokenizer_model, &json);
-    if (status == HAUL_OK) {
+    return haul_file_read(haul_file_exists(path) ? path : config->tokenizer_model, json);
+}
+
+haul_status haul_corpus_copy_tokenizer(const haul_config *config, const char *directory) {
+    char path[1200];
+    haul_string json = {0};
+    haul_status status = append_tokenizer(config, &json);
+    if (status == HAUL_OK && json.length > 0) {
         snprintf(path, sizeof path, "%s/tokenizer.json", directory);
         status = haul_file_replace(path, json.data, json.length);
     }

@@ -15,17 +15,22 @@ typedef struct haul_corpus {
 
 void haul_corpus_close(haul_corpus *corpus);
 
-/* The type of tokenizer that the settings name, HuggingFaceTokenizer where they give a model alone;
- * NULL when they say nothing. */
+/* The type of tokenizer that the settings name, or the one that its files are of where they give
+ * those alone; NULL when they say nothing. */
 const char *haul_corpus_tokenizer_type(const haul_config *config);
 
-/* Opens the tokenizer that the settings mean: the named type; HuggingFaceTokenizer with
- * --tokenizer-model; bytes for --text; else none. Sets config->vocab_size when that is open,
- * HAUL_ERROR_CONFIG where a smaller one was given. */
+/* Opens a tokenizer of this type with the files of the settings. */
+haul_status haul_corpus_open_type(const haul_config *config, const char *type, int64_t vocab_size,
+                                  haul_tokenizer **out);
+
+/* Opens the tokenizer that the settings mean: the type that they name; bytes for --text; else none.
+ * Sets config->vocab_size when that is open, HAUL_ERROR_CONFIG where a smaller one was given. With
+ * --mock-data *out is NULL: a tokenizer is looked at where --vocab-size is missing. */
 haul_status haul_corpus_open_tokenizer(haul_config *config, haul_tokenizer **out);
 
-/* Writes the tokenizer.json of --tokenizer-model into a directory, so that what is saved there can
- * be used elsewhere. Does nothing without one. */
+/* Writes the tokenizer.json of --tokenizer-model, or one that says what --vocab-file and
+ * --merge-file do, into a directory, so that what is saved there can be used elsewhere. Does
+ * nothing without one. */
 haul_status haul_corpus_copy_tokenizer(const haul_config *config, const char *directory);
 
 typedef struct haul_corpus_text {

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Counters, and what the bits of a continued run depend on. */
@@ -99,7 +100,74 @@ haul_status haul_train_find(const haul_config *config, haul_checkpoint **out,
     return fresh ? HAUL_OK : status;
 }
 
+static void append_value(haul_string *out, const json_t *value) {
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+    haul_string_append_text(out, text != NULL ? text : "nothing");
+    free(text);
+}
+
+/* Appends "--lr 0.1 (now 0.2)" for each setting of the learning rate and weight decay that is
+ * `there` another than `here`. */
+static void append_differences(haul_string *out, const json_t *there, const json_t *here) {
+    static const char *const names[] = {
+        "lr",
+        "min_lr",
+        "lr_decay_style",
+        "lr_decay_iters",
+        "lr_decay_samples",
+        "lr_warmup_iters",
+        "lr_warmup_samples",
+        "lr_warmup_fraction",
+        "lr_warmup_init",
+        "lr_wsd_decay_style",
+        "lr_wsd_decay_iters",
+        "lr_wsd_decay_samples",
+        "global_batch_size",
+        "weight_decay",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        json_t *old = json_object_get(there, names[i]), *new = json_object_get(here, names[i]);
+        if (json_equal(old, new)) {
+            continue;
+        }
+        haul_string_append_text(out, out->length > 0 ? ", --" : "--");
+        for (const char *letter = names[i]; *letter != '\0'; letter++) {
+            haul_string_append(out, *letter == '_' ? "-" : letter, 1);
+        }
+        haul_string_append_text(out, " ");
+        append_value(out, old);
+        haul_string_append_text(out, " (now ");
+        append_value(out, new);
+        haul_string_append_text(out, ")");
+    }
+}
+
+/* --use-checkpoint-opt-param-scheduler: haul goes on with the settings of the command line, which
+ * must then be those of the checkpoint. */
+static haul_status check_schedule(const haul_config *config, const haul_checkpoint *checkpoint) {
+    haul_string text = {0}, differences = {0};
+    const char *saved = haul_checkpoint_config_json(checkpoint);
+    haul_status status = haul_config_to_json(config, &text);
+    json_t *there = json_loads(saved != NULL ? saved : "", 0, NULL);
+    json_t *here = json_loads(status == HAUL_OK ? text.data : "", 0, NULL);
+    append_differences(&differences, there, here);
+    if (status == HAUL_OK && differences.length > 0) {
+        status = haul_fail(HAUL_ERROR_CONFIG, "the schedule of %s is another: %s",
+                           haul_checkpoint_path(checkpoint), differences.data);
+        haul_hint("give these settings as they were, or go on with those of now, without "
+                  "--use-checkpoint-opt-param-scheduler");
+    }
+    json_decref(there);
+    json_decref(here);
+    haul_string_deinit(&text);
+    haul_string_deinit(&differences);
+    return status;
+}
+
 haul_status haul_train_adopt(haul_config *config, const haul_checkpoint *checkpoint) {
+    if (config->use_checkpoint_opt_param_scheduler) {
+        HAUL_TRY(check_schedule(config, checkpoint));
+    }
     json_t *root = json_loads(haul_checkpoint_state_json(checkpoint), 0, NULL);
     const char *product = json_string_value(json_object_get(root, "product"));
     haul_status status = HAUL_OK;

@@ -11,14 +11,15 @@ haul_status haul_train_save(const haul_train *train, const haul_checkpoint_write
 
 /* The checkpoint that --load means: the newest good one, *out NULL when there is nothing to load or
  * --load is a Hugging Face directory. The reasons why newer ones were passed over go to `rejected`.
- * An empty
- * --load directory that is also --save is a fresh start; any other without a good checkpoint is
- * an error. */
+ * A --load directory that is also --save and that is absent or empty is a fresh start; any other
+ * without a good checkpoint is an error. */
 haul_status haul_train_find(const haul_config *config, haul_checkpoint **out,
                             haul_string *rejected);
 
 /* Makes settings that results depend on, and that the command line leaves open, those of the run
- * that the checkpoint is from: how bf16 matrices are multiplied. Before the session is planned. */
+ * that the checkpoint is from: how bf16 matrices are multiplied. Before the session is planned.
+ * HAUL_ERROR_CONFIG when --use-checkpoint-opt-param-scheduler asks for the schedule of that run and
+ * the finalized config has another. */
 haul_status haul_train_adopt(haul_config *config, const haul_checkpoint *checkpoint);
 
 /* Fills the store: from the checkpoint, with its counters; or from the Hugging Face weights of

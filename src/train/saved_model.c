@@ -45,6 +45,18 @@ static haul_status read_checkpoint(haul_saved_model *model, const char *load,
     return haul_config_from_json(&model->config, json, (int64_t)strlen(json), model->directory);
 }
 
+static haul_status take_text(haul_config *config, const char **field, const char *text) {
+    *field = text != NULL ? haul_config_keep(config, text) : NULL;
+    return text == NULL || *field != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
+}
+
+static haul_status take_tokenizer(haul_config *config, const haul_config *command) {
+    config->tokenizer_type = command->tokenizer_type;
+    HAUL_TRY(take_text(config, &config->vocab_file, command->vocab_file));
+    HAUL_TRY(take_text(config, &config->merge_file, command->merge_file));
+    return take_text(config, &config->tokenizer_model, command->tokenizer_model);
+}
+
 /* The settings that a command may give beside those of the file. */
 static haul_status take_settings(haul_config *config, const haul_config *command) {
     static const char *const flags[] = {"seq-length", "micro-batch-size"};
@@ -61,21 +73,13 @@ static haul_status take_settings(haul_config *config, const haul_config *command
             HAUL_TRY(haul_config_set(config, flags[i], &value, 1, HAUL_SOURCE_COMMAND_LINE));
         }
     }
-    if (command->tokenizer_type != HAUL_TOKENIZER_AUTO || command->tokenizer_model != NULL) {
-        config->tokenizer_type = command->tokenizer_type;
-        config->tokenizer_model = NULL;
-        if (command->tokenizer_model != NULL) {
-            config->tokenizer_model = haul_config_keep(config, command->tokenizer_model);
-            return config->tokenizer_model != NULL ? HAUL_OK : HAUL_ERROR_MEMORY;
-        }
-    }
-    return HAUL_OK;
+    return haul_corpus_tokenizer_type(command) != NULL ? take_tokenizer(config, command) : HAUL_OK;
 }
 
 /* A tokenizer.json beside the weights is the model's own. */
 static haul_status find_tokenizer(haul_saved_model *model, const haul_config *command) {
     char path[PATH_BYTES];
-    if (command->tokenizer_type != HAUL_TOKENIZER_AUTO || command->tokenizer_model != NULL) {
+    if (haul_corpus_tokenizer_type(command) != NULL) {
         return HAUL_OK;
     }
     snprintf(path, sizeof path, "%s/tokenizer.json", model->directory);
@@ -151,8 +155,7 @@ haul_status haul_saved_model_tokenizer(const haul_saved_model *model, haul_token
         type = "ByteTokenizer";
     }
     /* Of the ids of a NullTokenizer the last one, beyond its --vocab-size, ends a document. */
-    haul_status status =
-        haul_tokenizer_open(type, config->tokenizer_model, config->vocab_size - 1, out);
+    haul_status status = haul_corpus_open_type(config, type, config->vocab_size - 1, out);
     if (status == HAUL_ERROR_NO_INPUT) {
         haul_hint("the training had it there; say with --tokenizer-model FILE where it is now");
     }

@@ -1,6 +1,7 @@
 #include "testing.h"
 
 #include "base/fault.h"
+#include "base/file.h"
 #include "config/megatron_flags.h"
 #include "config/parse.h"
 #include "config/presets.h"
@@ -296,8 +297,6 @@ static void test_what_changes_numbers_is_refused(void **state) {
         "--weight-decay-incr-style|cosine",
         "--decoupled-lr|0.1",
         "--context-parallel-size|2",
-        "--load|x|--finetune",
-        "--load|x|--no-load-optim",
         "--load|x|--ckpt-step|3",
         "--pretrained-checkpoint|x",
     };
@@ -306,18 +305,51 @@ static void test_what_changes_numbers_is_refused(void **state) {
     }
 }
 
-/* What Megatron-LM would take from a checkpoint comes from the command line here: harmless only
- * while there is none. */
+/* `flags` with --save and --load of one directory. */
+static haul_status parse_load(haul_config *config, const char *directory, const char *flags) {
+    char line[1200];
+    snprintf(line, sizeof line, "--save|%s|%s|--load|%s", directory, flags, directory);
+    return parse(config, HAUL_COMMAND_TRAIN, line);
+}
+
+static void make_directory(char path[512], const char *name) {
+    snprintf(path, 512, "%s/%s", haul_test_directory(), name);
+    assert_ok(haul_directory_create(path));
+}
+
+/* What Megatron-LM would do with a checkpoint in another way than haul: harmless while there is
+ * none, refused where there is one or something like it. */
 static void test_settings_of_a_checkpoint(void **state) {
     (void)state;
-    haul_config config;
-    fails(HAUL_COMMAND_TRAIN, "--load|x|--use-checkpoint-args", "from the command line", "");
-    fails(HAUL_COMMAND_TRAIN, "--use-checkpoint-opt_param-scheduler|--load|x",
-          "from the command line", "");
-    parses(&config, HAUL_COMMAND_TRAIN,
-           "--use-checkpoint-args|--use-checkpoint-opt_param-scheduler");
-    assert_int_equal(config.ignored.count, 2);
-    haul_config_deinit(&config);
+    static const struct {
+        const char *flags, *reason;
+    } cases[] = {{"--finetune", "haul loads everything"},
+                 {"--no-load-optim|--no-load-rng", "haul loads everything"},
+                 {"--use-checkpoint-args", "from the command line"}};
+    char absent[512], empty[512], run[512], path[512];
+    snprintf(absent, sizeof absent, "%s/absent", haul_test_directory());
+    make_directory(empty, "empty/tensorboard");
+    make_directory(empty, "empty");
+    make_directory(run, "run/checkpoints/iter_0000002");
+    const char *const saved[] = {"run", "run/checkpoints", "run/checkpoints/iter_0000002"};
+    snprintf(path, sizeof path, "%s/COMMIT", run);
+    assert_ok(haul_file_replace(path, "", 0));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        haul_config config;
+        assert_ok(parse(&config, HAUL_COMMAND_TRAIN, cases[i].flags));
+        haul_config_deinit(&config);
+        assert_ok(parse_load(&config, absent, cases[i].flags));
+        haul_config_deinit(&config);
+        assert_ok(parse_load(&config, empty, cases[i].flags));
+        assert_true(config.ignored.count > 0);
+        haul_config_deinit(&config);
+        for (int s = 0; s < 3; s++) {
+            make_directory(run, saved[s]);
+            haul_test_assert_fails(parse_load(&config, run, cases[i].flags), HAUL_ERROR_USAGE,
+                                   cases[i].reason);
+            haul_config_deinit(&config);
+        }
+    }
 }
 
 /* As large models are trained with Megatron-LM. */

@@ -26,6 +26,16 @@ static haul_status use_tokenizer(void) {
     return status;
 }
 
+static haul_status use_tokenizer_pair(void) {
+    char vocab[512], merges[512];
+    haul_tokenizer *tokenizer;
+    golden_path(vocab, "gpt2_vocab.json");
+    golden_path(merges, "gpt2_merges.txt");
+    HAUL_TRY(haul_tokenizer_open_gpt2(vocab, merges, &tokenizer));
+    haul_tokenizer_close(tokenizer);
+    return HAUL_OK;
+}
+
 static haul_status use_dataset(void) {
     const char *words[] = {"1", scratch(0, "small"), "2", scratch(0, "small")};
     haul_dataset_options options = {
@@ -102,6 +112,7 @@ static void allocations_may_fail(void **state) {
     (void)state;
     write_small_dataset(scratch(0, "small"));
     fail_each_allocation(use_tokenizer, 10);
+    fail_each_allocation(use_tokenizer_pair, 10);
     fail_each_allocation(use_dataset, 10);
     fail_each_allocation(use_windows, 3);
     fail_each_allocation(use_build, 10);

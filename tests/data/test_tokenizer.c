@@ -17,42 +17,9 @@ static haul_tokenizer *open_golden(const char *name) {
     return tokenizer;
 }
 
-/* The text of ids begin .. end must be `text`. */
-static void check_decode(const haul_tokenizer *tokenizer, const haul_token_list *list,
-                         int64_t begin, const char *text, int64_t bytes) {
-    haul_string decoded = {0};
-    for (int64_t i = begin; i < list->count; i++) {
-        assert_ok(haul_tokenizer_decode(tokenizer, list->ids[i], &decoded));
-    }
-    assert_int_equal(decoded.length, bytes);
-    if (bytes > 0) {
-        assert_memory_equal(decoded.data, text, (size_t)bytes);
-    }
-    haul_string_deinit(&decoded);
-}
-
 static void check_texts(const char *file, const char *key, int64_t prefix) {
     haul_tokenizer *tokenizer = open_golden(file);
-    json_t *root = load_golden("tokenizer_ids.json"), *expected;
-    haul_token_list list = {0};
-    size_t i;
-    json_array_foreach(golden_get(root, key), i, expected) {
-        json_t *text = golden_get(expected, "text"), *ids = golden_get(expected, "ids");
-        list.count = 0;
-        assert_ok(haul_tokenizer_encode(tokenizer, json_string_value(text),
-                                        (int64_t)json_string_length(text), &list));
-        for (size_t j = 0; j < json_array_size(ids) && j < (size_t)list.count; j++) {
-            if (list.ids[j] != golden_item(ids, j)) {
-                print_error("text %zu \"%s\", id %zu\n", i, json_string_value(text), j);
-            }
-            assert_int_equal(list.ids[j], golden_item(ids, j));
-        }
-        assert_int_equal(list.count, json_array_size(ids));
-        check_decode(tokenizer, &list, prefix, json_string_value(text),
-                     (int64_t)json_string_length(text));
-    }
-    haul_token_list_deinit(&list);
-    json_decref(root);
+    check_golden_ids(tokenizer, key, prefix);
     haul_tokenizer_close(tokenizer);
 }
 

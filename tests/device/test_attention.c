@@ -102,6 +102,16 @@ static const attention_case cases[] = {
       .head_size = 8}},
 };
 
+/* As a GPU's library likes it, and without gaps between rows. */
+static const attention_case many_tiles = {"many tiles",
+                                          {.batch = 8,
+                                           .queries = 128,
+                                           .keys = 128,
+                                           .key_capacity = 128,
+                                           .heads = 128,
+                                           .groups = 32,
+                                           .head_size = 32}};
+
 /* All tensors of one case; keys hold key and value side by side, rows have gaps. */
 typedef struct tensors {
     haul_attention_shape shape;
@@ -112,8 +122,8 @@ static tensors make(const attention_case *test, haul_dtype dtype) {
     tensors all = {.shape = test->shape};
     haul_attention_shape *shape = &all.shape;
     shape->scale = 1.0 / sqrt((double)shape->head_size);
-    shape->query_stride = shape->heads * shape->head_size + 3;
-    shape->key_stride = 2 * shape->groups * shape->head_size + 5;
+    shape->query_stride = shape->heads * shape->head_size + (test == &many_tiles ? 0 : 3);
+    shape->key_stride = 2 * shape->groups * shape->head_size + (test == &many_tiles ? 0 : 5);
     int64_t rows = shape->batch * shape->queries, key_rows = shape->batch * shape->key_capacity;
     int64_t width = shape->heads * shape->head_size;
     all.queries = haul_twin_random(dtype, rows, shape->query_stride, 1.0, 1);
@@ -325,6 +335,7 @@ static void check_every_case(haul_dtype dtype) {
     haul_pair_open(&pair, backend, 2);
     if (strcmp(backend, "cpu") != 0) {
         check_cases(&pair, backend, dtype);
+        check_case(&pair, &many_tiles, dtype);
     }
     for (int i = 0; strcmp(backend, "cpu") == 0 && haul_cpu_isa_at(i) != NULL; i++) {
         haul_cpu_use_isa(&pair.tested_device, haul_cpu_isa_at(i));

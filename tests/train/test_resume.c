@@ -251,6 +251,31 @@ static void test_full_disk(void **state) {
     run_close(&r);
 }
 
+/* --use-checkpoint-opt-param-scheduler goes on only where both schedules are one. */
+static void test_schedule_of_the_checkpoint(void **state) {
+    (void)state;
+    char save[512];
+    run r;
+    haul_checkpoint *checkpoint;
+    save_directory(save, "schedule", F32);
+    assert_ok(run_open(&r, save, F32, "2"));
+    assert_ok(haul_train_run(&r.train));
+    assert_ok(haul_train_find(&r.config, &checkpoint, NULL));
+    assert_ok(set(&r.config, "use-checkpoint-opt-param-scheduler", "true"));
+    assert_ok(set(&r.config, "train-iters", "20"));
+    assert_ok(haul_train_adopt(&r.config, checkpoint));
+    assert_ok(set(&r.config, "lr", "0.02"));
+    assert_ok(set(&r.config, "lr-decay-style", "cosine"));
+    assert_ok(set(&r.config, "lr-decay-iters", "20"));
+    haul_test_assert_fails(haul_train_adopt(&r.config, checkpoint), HAUL_ERROR_CONFIG,
+                           "is another: --lr 0.01 (now 0.02), --lr-decay-style \"linear\" (now "
+                           "\"cosine\"), --lr-decay-iters 12 (now 20)");
+    assert_ok(set(&r.config, "use-checkpoint-opt-param-scheduler", "false"));
+    assert_ok(haul_train_adopt(&r.config, checkpoint));
+    haul_checkpoint_close(checkpoint);
+    run_close(&r);
+}
+
 static void test_missing_load_is_an_error(void **state) {
     (void)state;
     char save[512], other[512];
@@ -273,6 +298,7 @@ int main(void) {
         cmocka_unit_test(test_kill_and_resume),
         cmocka_unit_test(test_other_moments),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_schedule_of_the_checkpoint),
         cmocka_unit_test(test_missing_load_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

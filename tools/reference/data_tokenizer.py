@@ -4,6 +4,8 @@
 corpus.txt           made-up text, documents separated by "%" lines
 tokenizer_gpt2.json  byte-level BPE of 1000 ids trained on it, GPT-2's pattern
 tokenizer_split.json the same text, 400 ids, Llama 3's pattern, begin-of-text, ignore_merges
+gpt2_vocab.json      the same text, 600 ids and <|endoftext|> last, as GPT-2's vocab.json
+gpt2_merges.txt      its merges; both files are read by GPT2Tokenizer of `transformers`
 tokenizer_ids.json   ids of texts that are easy to get wrong
 
 usage: data_tokenizer.py tests/data
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers,
                         processors, trainers)
+from transformers import GPT2Tokenizer
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
           r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -94,6 +97,21 @@ def make_split(documents):
     return tokenizer
 
 
+def make_pair(documents, out):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(documents, trainers.BpeTrainer(
+        vocab_size=600, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    model = json.loads(tokenizer.to_str())["model"]
+    vocab = {**model["vocab"], "<|endoftext|>": 600}
+    paths = out / "gpt2_vocab.json", out / "gpt2_merges.txt"
+    paths[0].write_text(json.dumps(vocab, separators=(",", ":")) + "\n")
+    lines = ["#version: 0.2"] + [" ".join(merge) for merge in model["merges"]]
+    paths[1].write_text("\n".join(lines) + "\n")
+    return GPT2Tokenizer(vocab=str(paths[0]), merges=str(paths[1]))
+
+
 def main():
     out = Path(sys.argv[1])
     documents = make_corpus()
@@ -103,6 +121,8 @@ def main():
     for name, tokenizer in [("gpt2", make_gpt2(documents)), ("split", make_split(documents))]:
         tokenizer.save(str(out / f"tokenizer_{name}.json"), pretty=False)
         goldens[name] = [{"text": t, "ids": tokenizer.encode(t).ids} for t in texts]
+    pair = make_pair(documents, out)
+    goldens["pair"] = [{"text": t, "ids": pair(t)["input_ids"]} for t in texts]
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
     goldens["pieces"] = [{"text": t, "pieces": [p for p, _ in byte_level.pre_tokenize_str(t)]}
                          for t in TEXTS]

@@ -63,7 +63,7 @@ void haul_cuda_attention(haul_stream *stream, const void *args) {
         !fits(stream, HAUL_OP_ATTENTION, op->shape) || haul_tensor_count(&op->out) == 0) {
         return;
     }
-    if (haul_cuda_attention_suits(op) && haul_cuda_attention_cudnn(stream, op)) {
+    if (haul_cuda_attention_cudnn_workspace(op) > 0 && haul_cuda_attention_cudnn(stream, op)) {
         return;
     }
     attention_problem p = describe(op->shape);
@@ -83,9 +83,7 @@ void haul_cuda_attention(haul_stream *stream, const void *args) {
 
 int64_t haul_cuda_attention_workspace(haul_device *device, const void *args) {
     (void)device;
-    return haul_cuda_attention_suits((const haul_attention_args *)args)
-               ? HAUL_CUDA_ATTENTION_WORKSPACE
-               : 0;
+    return haul_cuda_attention_cudnn_workspace((const haul_attention_args *)args);
 }
 
 void haul_cuda_attention_backward(haul_stream *stream, const void *args) {
@@ -95,6 +93,10 @@ void haul_cuda_attention_backward(haul_stream *stream, const void *args) {
     bool narrow;
     if (!same_dtype(stream, HAUL_OP_ATTENTION_BACKWARD, tensors, 8, &narrow) ||
         !fits(stream, HAUL_OP_ATTENTION_BACKWARD, op->shape)) {
+        return;
+    }
+    if (haul_cuda_attention_backward_cudnn_workspace(op) > 0 &&
+        haul_cuda_attention_backward_cudnn(stream, op)) {
         return;
     }
     attention_problem p = describe(op->shape);
@@ -119,6 +121,9 @@ void haul_cuda_attention_backward(haul_stream *stream, const void *args) {
 
 int64_t haul_cuda_attention_backward_workspace(haul_device *device, const void *args) {
     (void)device;
-    const haul_attention_shape &shape = ((const haul_attention_backward_args *)args)->shape;
-    return shape.batch * shape.heads * shape.queries * (int64_t)sizeof(float2);
+    const haul_attention_backward_args *op = (const haul_attention_backward_args *)args;
+    const haul_attention_shape &shape = op->shape;
+    int64_t own = shape.batch * shape.heads * shape.queries * (int64_t)sizeof(float2);
+    int64_t cudnn = haul_cuda_attention_backward_cudnn_workspace(op);
+    return own > cudnn ? own : cudnn;
 }

@@ -1,7 +1,7 @@
-/* Attention by cuDNN, where it is faster than the kernels of attention_flash.cu: the forward of
- * training. (Its backward adds in no fixed order on Hopper, or takes memory quadratic in the
- * sequence, so the backward is always our own.) The library is loaded at the first use; without it
- * our own kernels run. */
+/* Attention by cuDNN, where it is faster than the kernels of attention_flash*.cu: causal training
+ * without dropout. The library is loaded at the first use; without it our own kernels run. Its
+ * results repeat to the bit: the backward keeps the gradients of scores, as PyTorch's does when
+ * asked to be deterministic, instead of adding to d_query in no fixed order. */
 #ifndef HAUL_DEVICE_CUDA_ATTENTION_CUDNN_H
 #define HAUL_DEVICE_CUDA_ATTENTION_CUDNN_H
 
@@ -11,14 +11,15 @@
 extern "C" {
 #endif
 
-/* Whether the forward is of a kind that cuDNN is asked for, and the workspace it may take. Runs
- * without a card. */
-bool haul_cuda_attention_suits(const haul_attention_args *args);
-#define HAUL_CUDA_ATTENTION_WORKSPACE (INT64_C(1) << 20)
+/* Scratch for cuDNN, 0 when it is not asked for an op of that kind. Runs without a card. */
+int64_t haul_cuda_attention_cudnn_workspace(const haul_attention_args *args);
+int64_t haul_cuda_attention_backward_cudnn_workspace(const haul_attention_backward_args *args);
 
-/* Runs a forward that suits; false, and nothing has run, when the library is missing or refuses.
- * The first reason is kept for haul_cuda_attention_refusal. */
+/* Run an op whose workspace above is not 0; false when the library is missing or refuses, and our
+ * own kernels have to run. The first reason is kept for haul_cuda_attention_refusal. */
 bool haul_cuda_attention_cudnn(haul_stream *stream, const haul_attention_args *args);
+bool haul_cuda_attention_backward_cudnn(haul_stream *stream,
+                                        const haul_attention_backward_args *args);
 
 /* Why own kernels ran where cuDNN was asked; "" when that never happened. Owned by the device. */
 const char *haul_cuda_attention_refusal(const haul_cuda_device *cuda);

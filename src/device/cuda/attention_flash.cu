@@ -76,11 +76,12 @@ __device__ __forceinline__ void drop_scores(const attention_problem &p, float (&
     }
 }
 
-/* One tile of keys: its scores, and the values of the tile before. */
-template <int D, bool FIRST, bool MASKED, bool DROPOUT>
+/* One tile of keys: its scores, and the values of the tile before. `load` is called while the
+ * tensor cores are busy. */
+template <int D, bool FIRST, bool MASKED, bool DROPOUT, typename F>
 __device__ __forceinline__ void forward_step(const attention_problem &p, forward_state<D> &state,
                                              uint32_t query, uint32_t key, uint32_t last_value,
-                                             int first_query, int first_key) {
+                                             int first_query, int first_key, F load) {
     constexpr int keys = forward_tiles<D>::keys;
     float score[keys / 2], shrink[2];
     wgmma_fence();
@@ -90,6 +91,7 @@ __device__ __forceinline__ void forward_step(const attention_problem &p, forward
         multiply_registers<keys, D>(state.out, state.probabilities, last_value);
         wgmma_commit();
     }
+    load();
     wgmma_wait<FIRST ? 0 : 1>();
     wgmma_settle(score);
     if (MASKED) {
@@ -143,7 +145,7 @@ __global__ void __launch_bounds__(forward_tiles<D>::threads, 1)
     uint32_t key_tile = query_tile + tiles::query_bytes,
              value_tile = key_tile + 2 * tiles::key_bytes;
     int sample = (int)blockIdx.x / p.heads, head = (int)blockIdx.x % p.heads;
-    int group = head / (p.heads / p.groups), warpgroup = (int)threadIdx.x / GROUP_THREADS;
+    int group = head / (p.heads / p.groups), warpgroup = own_warpgroup();
     int block_query = (int)(gridDim.y - 1 - blockIdx.y) * tiles::rows;
     int first_query = block_query + warpgroup * GROUP_ROWS;
     attention_rows<const bf16> keys = key_rows<bf16>(p, p.key, sample, group);
@@ -166,25 +168,30 @@ __global__ void __launch_bounds__(forward_tiles<D>::threads, 1)
         __syncthreads(); /* keys t and values t - 1 are here, and those before are done with */
         uint32_t stage = (uint32_t)(t % 2) * tiles::key_bytes;
         uint32_t other = tiles::key_bytes - stage;
-        if (t + 1 < count) {
-            load_tile<tiles::keys, D, tiles::threads>(p, key_tile + other, keys,
-                                                      (t + 1) * tiles::keys, p.keys);
-        }
-        if (t < count) {
-            load_tile<tiles::keys, D, tiles::threads>(p, value_tile + stage, values,
-                                                      t * tiles::keys, p.keys);
-        }
         uint32_t key = key_tile + stage, last_value = value_tile + other;
         int first_key = t * tiles::keys;
+        auto load = [&] {
+            if (t + 1 < count) {
+                load_tile<tiles::keys, D, tiles::threads>(p, key_tile + other, keys,
+                                                          first_key + tiles::keys, p.keys);
+            }
+            if (t < count) {
+                load_tile<tiles::keys, D, tiles::threads>(p, value_tile + stage, values, first_key,
+                                                          p.keys);
+            }
+        };
         if (t == 0 && own_count > 0) {
-            forward_step<D, true, true, DROPOUT>(p, state, own, key, 0, first_query, 0);
+            forward_step<D, true, true, DROPOUT>(p, state, own, key, 0, first_query, 0, load);
         } else if (t < unmasked && !DROPOUT) { /* with dropout, one step fewer to compile */
             forward_step<D, false, false, DROPOUT>(p, state, own, key, last_value, first_query,
-                                                   first_key);
+                                                   first_key, load);
         } else if (t < own_count) {
             forward_step<D, false, true, DROPOUT>(p, state, own, key, last_value, first_query,
-                                                  first_key);
-        } else if (t == own_count && t > 0) {
+                                                  first_key, load);
+        } else {
+            load();
+        }
+        if (t == own_count && t > 0) {
             wgmma_fence();
             multiply_registers<tiles::keys, D>(state.out, state.probabilities, last_value);
             wgmma_commit();

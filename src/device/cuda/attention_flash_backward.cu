@@ -148,12 +148,13 @@ __device__ __forceinline__ void pack_kept(const attention_problem &p,
     pack_operand<WALKED>(operand, product);
 }
 
-/* One walked tile: `first` += dS (walked.first), `second` += P' (walked.second). */
-template <int D, outputs OUT, bool MASKED, bool DROPOUT>
+/* One walked tile: `first` += dS (walked.first), `second` += P' (walked.second). `load` is called
+ * while the tensor cores are busy. */
+template <int D, outputs OUT, bool MASKED, bool DROPOUT, typename F>
 __device__ __forceinline__ void backward_step(const attention_problem &p, const place &at,
                                               float (&first)[D / 2], float (&second)[D / 2],
                                               const uint32_t (&own)[2], const walked_tiles &walked,
-                                              const float4 &rows) {
+                                              const float4 &rows, F load) {
     constexpr bool of_keys = OUT != D_QUERY;
     constexpr bool has_second = OUT == D_KEY_AND_VALUE || OUT == D_VALUE;
     constexpr int tile_rows = backward_tiles<D, of_keys>::rows;
@@ -166,6 +167,7 @@ __device__ __forceinline__ void backward_step(const attention_problem &p, const 
         multiply_tiles<WALKED, D, tile_rows>(d_probability, own[1], walked.second);
         wgmma_commit();
     }
+    load();
     uint32_t kept = DROPOUT ? kept_elements<of_keys>(p, at) : 0;
     wgmma_wait<OUT != D_VALUE ? 1 : 0>();
     wgmma_settle(score);
@@ -293,7 +295,7 @@ __global__ void __launch_bounds__(backward_tiles<D, OUT != D_QUERY>::threads, 1)
     constexpr bool of_keys = OUT != D_QUERY;
     extern __shared__ __align__(1024) char memory[];
     uint32_t base = (uint32_t)__cvta_generic_to_shared(memory);
-    uint32_t warpgroup = threadIdx.x / GROUP_THREADS;
+    uint32_t warpgroup = (uint32_t)own_warpgroup();
     int ratio = p.heads / p.groups, per_sample = of_keys ? p.groups : p.heads;
     int tile = (int)(of_keys ? blockIdx.y : gridDim.y - 1 - blockIdx.y), owned = tile * tiles::rows;
     place at = {(int)blockIdx.x / per_sample, 0, 0, owned + (int)warpgroup * GROUP_ROWS, 0};
@@ -329,14 +331,18 @@ __global__ void __launch_bounds__(backward_tiles<D, OUT != D_QUERY>::threads, 1)
             next.head++;
         }
         walked_tiles walked = stage<D, of_keys>(base, t % 2);
-        if (t + 1 < total) {
-            load_walked<D, of_keys>(p, stage<D, of_keys>(base, (t + 1) % 2), next);
-        }
+        auto load = [&] {
+            if (t + 1 < total) {
+                load_walked<D, of_keys>(p, stage<D, of_keys>(base, (t + 1) % 2), next);
+            }
+        };
         sight sees = sight_of<of_keys>(p, at);
         if (sees == SEES_ALL && !DROPOUT) { /* with dropout, one step fewer to compile */
-            backward_step<D, OUT, false, DROPOUT>(p, at, first, second, own, walked, rows);
+            backward_step<D, OUT, false, DROPOUT>(p, at, first, second, own, walked, rows, load);
         } else if (sees != SEES_NOTHING) {
-            backward_step<D, OUT, true, DROPOUT>(p, at, first, second, own, walked, rows);
+            backward_step<D, OUT, true, DROPOUT>(p, at, first, second, own, walked, rows, load);
+        } else {
+            load();
         }
         at = next;
     }

@@ -14,6 +14,11 @@ typedef __nv_bfloat16 bf16;
 
 enum { GROUP_ROWS = 64, GROUP_THREADS = 128 }; /* of a warpgroup */
 
+/* The thread's warpgroup, in a way that tells the compiler that warps do not diverge by it. */
+__device__ __forceinline__ int own_warpgroup() {
+    return __shfl_sync(~0u, (int)threadIdx.x / GROUP_THREADS, 0);
+}
+
 __host__ __device__ constexpr int tile_bytes(int rows, int columns) {
     return rows * 128 * ((columns + 63) / 64);
 }
@@ -54,26 +59,53 @@ __device__ __forceinline__ void copy_narrow(uint32_t to, const bf16 *from, int c
                  : "memory");
 }
 
+/* load_tile of rows that are not aligned. */
+template <int ROWS, int D, int THREADS>
+__device__ __forceinline__ void load_narrow(const attention_problem &p, uint32_t tile,
+                                            attention_rows<const bf16> rows, int first, int count) {
+    constexpr int chunks = D / 8;
+#pragma unroll 1
+    for (int index = (int)threadIdx.x; index < ROWS * chunks; index += THREADS) {
+        int row = index / chunks, column = index % chunks * 8;
+        bool inside = first + row < count && column < p.head_size;
+        const bf16 *from = inside ? rows.data + (first + row) * rows.stride + column : rows.data;
+        copy_narrow(tile + chunk_at<ROWS>(row, column / 8), from,
+                    inside ? p.head_size - column : 0);
+    }
+}
+
 /* Starts to fill a tile with rows [first, first + ROWS) of `rows`; zeros from row `count` and
- * column head_size on. */
+ * column head_size on. A thread keeps to one column where the threads make whole rows, 8 at a time.
+ */
 template <int ROWS, int D, int THREADS>
 __device__ __forceinline__ void load_tile(const attention_problem &p, uint32_t tile,
                                           attention_rows<const bf16> rows, int first, int count) {
-    constexpr int chunks = D / 8;
-#pragma unroll
-    for (int i = 0; i < (ROWS * chunks + THREADS - 1) / THREADS; i++) {
-        int index = i * THREADS + (int)threadIdx.x;
-        int row = index / chunks, column = index % chunks * 8;
-        if (ROWS * chunks % THREADS != 0 && row >= ROWS) {
-            break;
-        }
-        bool inside = first + row < count && column < p.head_size;
-        const bf16 *from = inside ? rows.data + (first + row) * rows.stride + column : rows.data;
+    constexpr int chunks = D / 8, copies = (ROWS * chunks + THREADS - 1) / THREADS;
+    constexpr int step = THREADS / chunks; /* rows */
+    if (!p.aligned) {
+        load_narrow<ROWS, D, THREADS>(p, tile, rows, first, count);
+    } else if constexpr (THREADS % chunks == 0 && step % 8 == 0) {
+        int row = (int)threadIdx.x / chunks, column = (int)threadIdx.x % chunks * 8;
         uint32_t to = tile + chunk_at<ROWS>(row, column / 8);
-        if (p.aligned) {
-            copy_async_16(to, from, inside);
-        } else {
-            copy_narrow(to, from, inside ? p.head_size - column : 0);
+        const bf16 *from = rows.data + (first + row) * rows.stride + column;
+        int inside = column < p.head_size ? count - first - row : 0;
+#pragma unroll
+        for (int i = 0; i < copies; i++) {
+            if ((i + 1) * step <= ROWS || row + i * step < ROWS) {
+                copy_async_16(to + i * step * 128, from, i * step < inside);
+            }
+            from += step * rows.stride;
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < copies; i++) {
+            int index = i * THREADS + (int)threadIdx.x;
+            int row = index / chunks, column = index % chunks * 8;
+            if (ROWS * chunks % THREADS == 0 || row < ROWS) {
+                copy_async_16(tile + chunk_at<ROWS>(row, column / 8),
+                              rows.data + (first + row) * rows.stride + column,
+                              first + row < count && column < p.head_size);
+            }
         }
     }
 }
@@ -85,15 +117,19 @@ template <int ROWS> __device__ __forceinline__ uint64_t describe_tile(uint32_t a
            (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
+/* The descriptor `bytes` further on. */
+__device__ __forceinline__ uint64_t advance(uint64_t tile, int bytes) {
+    return tile + (uint64_t)(bytes / 16);
+}
+
 /* acc [64, N] = a b^T: a, 64 rows of a tile of A_ROWS, b, a tile of N rows, both of D columns. */
 template <int N, int D, int A_ROWS>
 __device__ __forceinline__ void multiply_tiles(float (&acc)[N / 2], uint32_t a, uint32_t b) {
+    uint64_t left = describe_tile<A_ROWS>(a), right = describe_tile<N>(b);
 #pragma unroll
     for (int k = 0; k < D / 16; k++) {
-        uint32_t inside = (uint32_t)(k % 4 * 32);
-        uint64_t left = describe_tile<A_ROWS>(a + k / 4 * A_ROWS * 128 + inside);
-        uint64_t right = describe_tile<N>(b + k / 4 * N * 128 + inside);
-        wgmma_tiles(acc, left, right, k > 0);
+        wgmma_tiles(acc, advance(left, k / 4 * A_ROWS * 128 + k % 4 * 32),
+                    advance(right, k / 4 * N * 128 + k % 4 * 32), k > 0);
     }
 }
 
@@ -101,21 +137,22 @@ __device__ __forceinline__ void multiply_tiles(float (&acc)[N / 2], uint32_t a, 
 template <int K, int D>
 __device__ __forceinline__ void multiply_registers(float (&acc)[D / 2], const uint32_t (&a)[K / 4],
                                                    uint32_t b) {
+    uint64_t right = describe_tile<K>(b);
 #pragma unroll
     for (int k = 0; k < K / 16; k++) {
 #pragma unroll
         for (int column = 0; column < D; column += 128) {
-            uint64_t right = describe_tile<K>(b + column / 64 * K * 128 + k * 2048);
+            uint64_t part = advance(right, column / 64 * K * 128 + k * 2048);
             if constexpr (D % 128 == 0) {
-                wgmma_registers_128(&acc[column / 2], &a[4 * k], right);
+                wgmma_registers_128(&acc[column / 2], &a[4 * k], part);
             } else if constexpr (D == 32) {
-                wgmma_registers_32(acc, &a[4 * k], right);
+                wgmma_registers_32(acc, &a[4 * k], part);
             } else {
-                wgmma_registers_64(acc, &a[4 * k], right);
+                wgmma_registers_64(acc, &a[4 * k], part);
             }
         }
         if constexpr (D == 96) {
-            wgmma_registers_32(&acc[32], &a[4 * k], describe_tile<K>(b + K * 128 + k * 2048));
+            wgmma_registers_32(&acc[32], &a[4 * k], advance(right, K * 128 + k * 2048));
         }
     }
 }
