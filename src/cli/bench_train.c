@@ -25,7 +25,7 @@ static void derive(const haul_session *session, shown *s) {
     s->model_flops = s->tokens_per_second * haul_model_flops_per_token(config);
     s->megatron_flops = s->tokens_per_second * haul_megatron_flops_per_token(config, false);
     s->peak = haul_bench_peak(&session->device);
-    for (int class = 0; class < HAUL_BENCH_CLASSES; class ++) {
+    for (int class = 0; class < HAUL_OP_CLASSES; class ++) {
         s->launched += s->result.class_seconds[class];
     }
     s->idle = fmax(0, s->result.median - s->launched);
@@ -65,9 +65,9 @@ static void print_speed(const haul_session *session, const shown *s) {
 static void print_classes(const shown *s) {
     const haul_bench_result *result = &s->result;
     printf("\n%-20s %9s %12s %7s\n", "time of one step", "launches", "ms", "share");
-    for (int class = 0; class < HAUL_BENCH_CLASSES; class ++) {
+    for (int class = 0; class < HAUL_OP_CLASSES; class ++) {
         if (result->class_launches[class] > 0) {
-            printf("%-20s %9lld %12.3f %6.1f%%\n", haul_bench_class_name((haul_bench_class) class),
+            printf("%-20s %9lld %12.3f %6.1f%%\n", haul_op_class_name((haul_op_class) class),
                    (long long)result->class_launches[class], 1e3 * result->class_seconds[class],
                    100 * result->class_seconds[class] / result->median);
         }
@@ -85,8 +85,8 @@ static json_t *number(double value) {
 
 static json_t *classes(const shown *s) {
     json_t *out = json_object();
-    for (int class = 0; class < HAUL_BENCH_CLASSES; class ++) {
-        json_object_set_new(out, haul_bench_class_name((haul_bench_class) class),
+    for (int class = 0; class < HAUL_OP_CLASSES; class ++) {
+        json_object_set_new(out, haul_op_class_name((haul_op_class) class),
                             json_pack("{s:I, s:f}", "launches",
                                       (json_int_t)s->result.class_launches[class], "seconds",
                                       s->result.class_seconds[class]));

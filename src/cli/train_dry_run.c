@@ -42,22 +42,38 @@ static haul_status largest_micro_batch(const haul_config *config, int64_t availa
     return HAUL_OK;
 }
 
+/* Bytes a token that are read and written in the layers outside products and attention, the last
+ * norm among them; what is computed again is left out. */
+static double element_wise_bytes(const haul_program *program) {
+    double bytes = 0;
+    for (int op = 0; op < HAUL_OPS; op++) {
+        haul_op_class class = haul_op_class_of((haul_op)op);
+        if (class == HAUL_CLASS_NORM || class == HAUL_CLASS_ACTIVATION || op == HAUL_OP_ROPE ||
+            class == HAUL_CLASS_QUANTIZE || class == HAUL_CLASS_OTHER) {
+            bytes += (double)(program->forward_cost.bytes[op] + program->backward_cost.bytes[op]);
+        }
+    }
+    return bytes;
+}
+
 haul_status haul_train_dry_run(const haul_train_command *command) {
     const haul_config *config = command->config;
     const haul_session *session = &command->session;
     const haul_program *program = &session->training;
     haul_config settled = *config; /* on how to multiply: no attempt measures that again */
-    double flops = 0;
+    double flops = 0, tokens = (double)(config->micro_batch_size * config->seq_length);
     int64_t available = haul_device_available_bytes(&session->device), largest;
     for (int op = 0; op < HAUL_OPS; op++) {
         flops += (double)(program->forward_cost.flops[op] + program->backward_cost.flops[op]);
     }
-    flops /= (double)(config->micro_batch_size * config->seq_length);
+    flops /= tokens;
     printf("operations: %.4g GFLOP a token by the model's formula, %.4g as launched\n",
            haul_model_flops_per_token(config) / 1e9, flops / 1e9);
     printf("Megatron's count: %.4g GFLOP a token, %.4g in releases of 2024 and before\n",
            haul_megatron_flops_per_token(config, false) / 1e9,
            haul_megatron_flops_per_token(config, true) / 1e9);
+    printf("element-wise: %.4g KB a token and layer read and written\n",
+           element_wise_bytes(program) / 1e3 / tokens / (double)config->num_layers);
     printf("passes: %lld a step\n", (long long)program->pass_count);
     if (available == 0) {
         printf("memory: %s needed; how much is available is unknown\n",

@@ -107,8 +107,8 @@ static void on_profiled(void *context, const haul_train *train, const char *path
     for (int i = 0; i < HAUL_PROFILE_CLASSES; i++) {
         double share = (double)times->nanoseconds[i] / window;
         if (times->nanoseconds[i] > 0) {
-            haul_string_append_format(&line, ", %s %.1f%%",
-                                      haul_profile_class_name((haul_profile_class)i), 100 * share);
+            haul_string_append_format(&line, ", %s %.1f%%", haul_profile_class_name(i),
+                                      100 * share);
         }
     }
     haul_string_append_text(&line, "\n");

@@ -185,6 +185,47 @@ const char *haul_op_name(haul_op op) {
     return rows[op].name;
 }
 
+static const haul_op_class classes[HAUL_OPS] = {
+    [HAUL_OP_FILL] = HAUL_CLASS_OTHER,
+    [HAUL_OP_COPY] = HAUL_CLASS_OTHER,
+    [HAUL_OP_ADD] = HAUL_CLASS_OTHER,
+    [HAUL_OP_DROPOUT] = HAUL_CLASS_OTHER,
+    [HAUL_OP_EMBED] = HAUL_CLASS_EMBEDDING_AND_LOSS,
+    [HAUL_OP_EMBED_BACKWARD] = HAUL_CLASS_EMBEDDING_AND_LOSS,
+    [HAUL_OP_NORM] = HAUL_CLASS_NORM,
+    [HAUL_OP_NORM_BACKWARD] = HAUL_CLASS_NORM,
+    [HAUL_OP_PACK] = HAUL_CLASS_OPTIMIZER,
+    [HAUL_OP_QUANTIZE] = HAUL_CLASS_QUANTIZE,
+    [HAUL_OP_MATMUL] = HAUL_CLASS_PRODUCTS,
+    [HAUL_OP_BIAS_BACKWARD] = HAUL_CLASS_OTHER,
+    [HAUL_OP_ROPE] = HAUL_CLASS_ATTENTION,
+    [HAUL_OP_ATTENTION] = HAUL_CLASS_ATTENTION,
+    [HAUL_OP_ATTENTION_BACKWARD] = HAUL_CLASS_ATTENTION,
+    [HAUL_OP_SWIGLU] = HAUL_CLASS_ACTIVATION,
+    [HAUL_OP_SWIGLU_BACKWARD] = HAUL_CLASS_ACTIVATION,
+    [HAUL_OP_GELU] = HAUL_CLASS_ACTIVATION,
+    [HAUL_OP_GELU_BACKWARD] = HAUL_CLASS_ACTIVATION,
+    [HAUL_OP_LOSS] = HAUL_CLASS_EMBEDDING_AND_LOSS,
+    [HAUL_OP_SQUARED_NORM] = HAUL_CLASS_OPTIMIZER,
+    [HAUL_OP_VERDICT] = HAUL_CLASS_OPTIMIZER,
+    [HAUL_OP_ADAM] = HAUL_CLASS_OPTIMIZER,
+    [HAUL_OP_SGD] = HAUL_CLASS_OPTIMIZER,
+};
+
+haul_op_class haul_op_class_of(haul_op op) {
+    return classes[op];
+}
+
+const char *haul_op_class_name(haul_op_class class_of_op) {
+    static const char *const names[HAUL_OP_CLASSES] = {
+        [HAUL_CLASS_PRODUCTS] = "products",     [HAUL_CLASS_ATTENTION] = "attention",
+        [HAUL_CLASS_NORM] = "norm",             [HAUL_CLASS_ACTIVATION] = "activation",
+        [HAUL_CLASS_QUANTIZE] = "quantize",     [HAUL_CLASS_EMBEDDING_AND_LOSS] = "embedding and loss",
+        [HAUL_CLASS_OPTIMIZER] = "optimizer",   [HAUL_CLASS_OTHER] = "other",
+    };
+    return names[class_of_op];
+}
+
 static const haul_tensor *tensor_at(const void *args, size_t place) {
     return (const haul_tensor *)(const void *)((const char *)args + place - 1);
 }

@@ -387,6 +387,24 @@ typedef struct haul_sgd_args {
 /* "matmul", "attention_backward", ... */
 const char *haul_op_name(haul_op op);
 
+/* The kinds of work that a step spends its time on. */
+typedef enum haul_op_class {
+    HAUL_CLASS_PRODUCTS,
+    HAUL_CLASS_ATTENTION,
+    HAUL_CLASS_NORM,
+    HAUL_CLASS_ACTIVATION,
+    HAUL_CLASS_QUANTIZE,
+    HAUL_CLASS_EMBEDDING_AND_LOSS,
+    HAUL_CLASS_OPTIMIZER,
+    HAUL_CLASS_OTHER,
+    HAUL_OP_CLASSES
+} haul_op_class;
+
+haul_op_class haul_op_class_of(haul_op op);
+
+/* "products", "embedding and loss", ... */
+const char *haul_op_class_name(haul_op_class class_of_op);
+
 /* What a launch costs: floating-point operations (a multiply-add is two), and bytes when each input
  * is read once and each output written once. */
 typedef struct haul_cost {

@@ -183,21 +183,20 @@ static void insert_sorted(haul_object **placed, int64_t count, haul_object *obje
     placed[at] = object;
 }
 
-static haul_status pack_slot(haul_program *program) {
-    haul_object **order = haul_calloc(2 * program->object_count, sizeof(haul_object *));
+haul_status haul_objects_pack(haul_object *objects, int64_t object_count, int64_t *bytes) {
+    haul_object **order = haul_calloc(2 * object_count, sizeof(haul_object *));
     if (order == NULL) {
         return HAUL_ERROR_MEMORY;
     }
-    haul_object **placed = order + program->object_count;
+    haul_object **placed = order + object_count;
     int64_t count = 0;
-    for (int64_t i = 0; i < program->object_count; i++) {
-        haul_object *object = &program->objects[i];
-        if (object->memory == HAUL_MEMORY_SLOT && object->begin >= 0) {
-            order[count++] = object;
+    for (int64_t i = 0; i < object_count; i++) {
+        if (objects[i].memory == HAUL_MEMORY_SLOT && objects[i].begin >= 0) {
+            order[count++] = &objects[i];
         }
     }
     qsort(order, (size_t)count, sizeof(haul_object *), larger_first);
-    int64_t *bytes = &program->class_bytes[HAUL_MEMORY_SLOT];
+    *bytes = 0;
     for (int64_t i = 0; i < count; i++) {
         order[i]->offset = lowest_offset(placed, i, order[i]);
         insert_sorted(placed, i, order[i]);
@@ -239,7 +238,8 @@ haul_status haul_objects_place(haul_program *program, const haul_template *seque
         haul_program_accesses(program, sequence->passes[i].kind, sequence->passes[i].node,
                               extend_life, &visit);
     }
-    HAUL_TRY(pack_slot(program));
+    HAUL_TRY(haul_objects_pack(program->objects, program->object_count,
+                               &program->class_bytes[HAUL_MEMORY_SLOT]));
     place_others(program);
     int64_t copies[HAUL_MEMORY_CLASSES] = {1, program->micro_batches, program->slots, 1};
     for (int c = 0; c < HAUL_MEMORY_CLASSES; c++) {

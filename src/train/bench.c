@@ -124,14 +124,15 @@ typedef struct bench {
     bool warm;
 } bench;
 
-/* The loop is told to stop when it has started the last step. */
+/* Where the loop starts a step before it reads the last one's loss, it is told to stop when one more
+ * step than is timed has been started: so each timed one ended with the next in the queue. */
 static void on_step(void *context, const haul_train *train, double loss, double seconds) {
     bench *b = context;
     haul_bench_result *result = b->result;
     (void)loss;
-    if (b->warm) {
+    if (b->warm && result->steps < train->config->bench_steps) {
         b->seconds[result->steps++] = seconds;
-    } else {
+    } else if (!b->warm) {
         result->warm_up_steps++;
         result->warm_up_seconds += seconds;
         b->warm =
@@ -140,8 +141,7 @@ static void on_step(void *context, const haul_train *train, double loss, double 
             b->status = haul_bench_watch_start(&b->session->device, &b->watch);
         }
     }
-    int64_t left = train->config->bench_steps - result->steps;
-    b->stop = b->warm && left < haul_executor_depth(&b->session->trainer);
+    b->stop = result->steps == train->config->bench_steps;
 }
 
 static void on_stamped_step(void *context, const haul_train *train, double loss, double seconds) {
@@ -188,7 +188,7 @@ static void after(void *context, haul_op op) {
 
 static void add_up(const tracer *t, haul_bench_result *result) {
     for (int64_t i = 0; i < t->count; i++) {
-        haul_bench_class class = haul_bench_op_of(t->ops[i])->class;
+        haul_op_class class = haul_op_class_of(t->ops[i]);
         result->class_launches[class]++;
         result->class_seconds[class] +=
             haul_stream_elapsed(t->stream, &t->stamps[2 * i], &t->stamps[2 * i + 1]);

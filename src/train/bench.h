@@ -20,8 +20,8 @@ typedef struct haul_bench_result {
     int64_t used_bytes;              /* of the device's memory; 0: unknown */
     /* Of one more step, with stamps. */
     double stamped_seconds;
-    double class_seconds[HAUL_BENCH_CLASSES];
-    int64_t class_launches[HAUL_BENCH_CLASSES];
+    double class_seconds[HAUL_OP_CLASSES];
+    int64_t class_launches[HAUL_OP_CLASSES];
 } haul_bench_result;
 
 /* Gives an allocated session random weights, warms up for two seconds and two steps at least, and

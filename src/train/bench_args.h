@@ -6,22 +6,6 @@
 
 #include <stddef.h>
 
-/* Where the time of a step goes, for people. */
-typedef enum haul_bench_class {
-    HAUL_BENCH_PRODUCTS,
-    HAUL_BENCH_ATTENTION,
-    HAUL_BENCH_NORM,
-    HAUL_BENCH_ACTIVATION,
-    HAUL_BENCH_QUANTIZE,
-    HAUL_BENCH_EMBEDDING_AND_LOSS,
-    HAUL_BENCH_OPTIMIZER,
-    HAUL_BENCH_OTHER,
-    HAUL_BENCH_CLASSES
-} haul_bench_class;
-
-/* "products", "embedding and loss", ... */
-const char *haul_bench_class_name(haul_bench_class class);
-
 /* What to fill a tensor with. */
 typedef enum haul_bench_content {
     HAUL_BENCH_ZERO, /* outputs, and what may stay as it is */
@@ -43,7 +27,6 @@ typedef struct haul_bench_tensor {
 enum { HAUL_BENCH_TENSORS = 12, HAUL_BENCH_ARGS_BYTES = 1024 };
 
 typedef struct haul_bench_op {
-    haul_bench_class class;
     size_t bytes;   /* of the arguments */
     size_t scalars; /* offset of a pointer to haul_step_scalars; 0: none */
     int tensor_count;

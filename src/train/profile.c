@@ -6,50 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const haul_profile_class classes[HAUL_OPS] = {
-    [HAUL_OP_FILL] = HAUL_PROFILE_COPIES,
-    [HAUL_OP_COPY] = HAUL_PROFILE_COPIES,
-    [HAUL_OP_ADD] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_DROPOUT] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_EMBED] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_EMBED_BACKWARD] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_NORM] = HAUL_PROFILE_NORM,
-    [HAUL_OP_NORM_BACKWARD] = HAUL_PROFILE_NORM,
-    [HAUL_OP_PACK] = HAUL_PROFILE_COPIES,
-    [HAUL_OP_QUANTIZE] = HAUL_PROFILE_QUANTIZE,
-    [HAUL_OP_MATMUL] = HAUL_PROFILE_PRODUCTS,
-    [HAUL_OP_BIAS_BACKWARD] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_ROPE] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_ATTENTION] = HAUL_PROFILE_ATTENTION,
-    [HAUL_OP_ATTENTION_BACKWARD] = HAUL_PROFILE_ATTENTION,
-    [HAUL_OP_SWIGLU] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_SWIGLU_BACKWARD] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_GELU] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_GELU_BACKWARD] = HAUL_PROFILE_ELEMENT_WISE,
-    [HAUL_OP_LOSS] = HAUL_PROFILE_LOSS,
-    [HAUL_OP_SQUARED_NORM] = HAUL_PROFILE_OPTIMIZER,
-    [HAUL_OP_VERDICT] = HAUL_PROFILE_OPTIMIZER,
-    [HAUL_OP_ADAM] = HAUL_PROFILE_OPTIMIZER,
-    [HAUL_OP_SGD] = HAUL_PROFILE_OPTIMIZER,
-};
-
-static const char *const class_names[HAUL_PROFILE_CLASSES] = {
-    [HAUL_PROFILE_PRODUCTS] = "products",
-    [HAUL_PROFILE_ATTENTION] = "attention",
-    [HAUL_PROFILE_ELEMENT_WISE] = "element-wise",
-    [HAUL_PROFILE_QUANTIZE] = "quantize",
-    [HAUL_PROFILE_NORM] = "norm",
-    [HAUL_PROFILE_LOSS] = "loss",
-    [HAUL_PROFILE_OPTIMIZER] = "optimizer",
-    [HAUL_PROFILE_COPIES] = "copies",
-    [HAUL_PROFILE_OTHER] = "other",
-    [HAUL_PROFILE_IDLE] = "idle",
-};
-
-const char *haul_profile_class_name(haul_profile_class class) {
-    return class_names[class];
-}
-
 static const haul_profiler *profiler_of(const haul_profile *profile) {
     return profile->executor->store->device->backend->profiler;
 }
@@ -219,11 +175,22 @@ void haul_profile_deinit(haul_profile *profile) {
     *profile = (haul_profile){0};
 }
 
-static haul_profile_class class_of(const haul_profile *profile, const haul_activity *activity) {
-    if (activity->launch > 0) {
-        return classes[profile->launches[activity->launch - 1].op];
+const char *haul_profile_class_name(int profile_class) {
+    switch (profile_class) {
+    case HAUL_PROFILE_COPIES:
+        return "copies";
+    case HAUL_PROFILE_IDLE:
+        return "idle";
+    default:
+        return haul_op_class_name((haul_op_class)profile_class);
     }
-    return activity->kind == HAUL_ACTIVITY_KERNEL ? HAUL_PROFILE_OTHER : HAUL_PROFILE_COPIES;
+}
+
+static int class_of(const haul_profile *profile, const haul_activity *activity) {
+    if (activity->launch > 0) {
+        return (int)haul_op_class_of(profile->launches[activity->launch - 1].op);
+    }
+    return activity->kind == HAUL_ACTIVITY_KERNEL ? (int)HAUL_CLASS_OTHER : HAUL_PROFILE_COPIES;
 }
 
 haul_profile_times haul_profile_times_of(const haul_profile *profile, int64_t begin, int64_t end) {

@@ -56,22 +56,10 @@ haul_status haul_profile_step_begin(haul_profile *profile, int64_t iteration);
 haul_status haul_profile_stop(haul_profile *profile);
 void haul_profile_deinit(haul_profile *profile);
 
-typedef enum haul_profile_class {
-    HAUL_PROFILE_PRODUCTS,
-    HAUL_PROFILE_ATTENTION,
-    HAUL_PROFILE_ELEMENT_WISE,
-    HAUL_PROFILE_QUANTIZE, /* to FP8 */
-    HAUL_PROFILE_NORM,
-    HAUL_PROFILE_LOSS,
-    HAUL_PROFILE_OPTIMIZER, /* and the norm of the gradient */
-    HAUL_PROFILE_COPIES,
-    HAUL_PROFILE_OTHER,
-    HAUL_PROFILE_IDLE,
-    HAUL_PROFILE_CLASSES
-} haul_profile_class;
+/* The classes of ops, copies that are no op, and nothing. */
+enum { HAUL_PROFILE_COPIES = HAUL_OP_CLASSES, HAUL_PROFILE_IDLE, HAUL_PROFILE_CLASSES };
 
-/* "products", "attention", ... */
-const char *haul_profile_class_name(haul_profile_class class);
+const char *haul_profile_class_name(int profile_class);
 
 typedef struct haul_profile_times {
     int64_t nanoseconds[HAUL_PROFILE_CLASSES]; /* they add up to the window */

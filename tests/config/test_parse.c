@@ -326,7 +326,7 @@ static void test_settings_of_a_checkpoint(void **state) {
     } cases[] = {{"--finetune", "haul loads everything"},
                  {"--no-load-optim|--no-load-rng", "haul loads everything"},
                  {"--use-checkpoint-args", "from the command line"}};
-    char absent[512], empty[512], run[512], path[512];
+    char absent[512], empty[512], run[512], path[600];
     snprintf(absent, sizeof absent, "%s/absent", haul_test_directory());
     make_directory(empty, "empty/tensorboard");
     make_directory(empty, "empty");

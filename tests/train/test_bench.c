@@ -157,13 +157,13 @@ static void test_steps(void **state) {
     assert_true(result.warm_up_steps >= 2 && result.warm_up_seconds >= 2);
     assert_true(0 < result.fastest && result.fastest <= result.median &&
                 result.median <= result.slowest);
-    for (int class = 0; class < HAUL_BENCH_CLASSES; class ++) {
+    for (int class = 0; class < HAUL_OP_CLASSES; class ++) {
         sum += result.class_seconds[class];
         launched += result.class_launches[class];
     }
     assert_true(0 < sum && sum <= result.stamped_seconds);
-    assert_true(result.class_seconds[HAUL_BENCH_PRODUCTS] > 0);
-    assert_true(result.class_seconds[HAUL_BENCH_OPTIMIZER] > 0);
+    assert_true(result.class_seconds[HAUL_CLASS_PRODUCTS] > 0);
+    assert_true(result.class_seconds[HAUL_CLASS_OPTIMIZER] > 0);
     for (int64_t i = 0; i < launches.count; i++) {
         launched -= launches.items[i].count;
     }

@@ -1,7 +1,8 @@
-/* ctest: golden */
+/* ctest: golden cuda */
 /* Against transformers and torch in float64: loss and every gradient of tiny random models, and
- * their parameters after 20 AdamW steps (tools/reference/model_golden.py). */
-#include "testing.h"
+ * their parameters after 20 AdamW steps (tools/reference/model_golden.py). On ref, and on the
+ * device that is the first argument, cpu without one. */
+#include "device/compare.h"
 
 #include "base/memory.h"
 #include "checkpoint/safetensors.h"
@@ -16,6 +17,8 @@
 #include <string.h>
 
 enum { BATCH = 2, LENGTH = 9, STEPS = 20 };
+
+static const char *backend; /* beside ref */
 
 typedef struct parity {
     char directory[512];
@@ -117,13 +120,18 @@ static double view_error(parity *p, const char *prefix, int64_t b, int v,
     bool transposed = plan->transposed && entry->ndim == 2;
     double *ours = haul_calloc(count, sizeof(double));
     double *theirs = haul_calloc(count, sizeof(double));
+    void *values = haul_calloc(count, sizeof(double)); /* of the view, from the device */
     assert_non_null(ours);
     assert_non_null(theirs);
+    assert_non_null(values);
+    haul_stream_copy(&p->session.trainer.stream, values, view.data, haul_tensor_bytes(&view));
+    assert_ok(haul_stream_wait(&p->session.trainer.stream));
     memcpy(theirs, entry->data, (size_t)entry->bytes);
     for (int64_t i = 0; i < count; i++) {
         int64_t at = transposed ? i % columns * rows + i / columns : i;
-        ours[i] = haul_element_get(view.data, view.dtype, at);
+        ours[i] = haul_element_get(values, view.dtype, at);
     }
+    free(values);
     double error = haul_test_relative_error(ours, theirs, count);
     free(ours);
     free(theirs);
@@ -189,30 +197,31 @@ static void test_training_ref(void **state) {
     check_training("ref", NULL, 1e-9);
 }
 
-static void test_gradients_cpu(void **state) {
+static void test_gradients_f32(void **state) {
     (void)state;
-    check_gradients("cpu", false, 1e-5);
+    check_gradients(backend, false, 1e-5);
 }
 
 /* bf16 keeps 8 bits: each of about ten roundings on the way of a gradient adds at most 2^-9. */
-static void test_gradients_cpu_bf16(void **state) {
+static void test_gradients_bf16(void **state) {
     (void)state;
-    check_gradients("cpu", true, 10 * ldexp(1, -9) * 2);
+    check_gradients(backend, true, 10 * ldexp(1, -9) * 2);
 }
 
 /* A bias of the keys does not change a softmax, so its gradient is rounding noise, which Adam
  * scales up to whole steps: such biases are left out. The others differ by 20 steps' worth of f32
  * rounding. */
-static void test_training_cpu(void **state) {
+static void test_training_f32(void **state) {
     (void)state;
-    check_training("cpu", "c_attn.bias", 1e-3);
+    check_training(backend, "c_attn.bias", 1e-3);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients_ref),      cmocka_unit_test(test_training_ref),
-        cmocka_unit_test(test_gradients_cpu),      cmocka_unit_test(test_training_cpu),
-        cmocka_unit_test(test_gradients_cpu_bf16),
+        cmocka_unit_test(test_gradients_ref),  cmocka_unit_test(test_training_ref),
+        cmocka_unit_test(test_gradients_f32),  cmocka_unit_test(test_training_f32),
+        cmocka_unit_test(test_gradients_bf16),
     };
+    backend = haul_test_backend(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -261,14 +261,14 @@ static void test_host(void **state) {
 
     int64_t sum = 0;
     for (int i = 0; i < HAUL_PROFILE_CLASSES; i++) {
-        print_message("%-12s %10.1f us\n", haul_profile_class_name((haul_profile_class)i),
+        print_message("%-12s %10.1f us\n", haul_profile_class_name(i),
                       1e-3 * (double)seen.times.nanoseconds[i]);
         sum += seen.times.nanoseconds[i];
     }
     assert_true(seen.times.window > 0);
     assert_int_equal(sum, seen.times.window);
-    assert_true(seen.times.nanoseconds[HAUL_PROFILE_PRODUCTS] > 0);
-    assert_true(seen.times.nanoseconds[HAUL_PROFILE_OPTIMIZER] > 0);
+    assert_true(seen.times.nanoseconds[HAUL_CLASS_PRODUCTS] > 0);
+    assert_true(seen.times.nanoseconds[HAUL_CLASS_OPTIMIZER] > 0);
 }
 
 /* What a card did is drawn inside its steps and passes and tied to its launches. Returns how many
@@ -403,14 +403,14 @@ static void test_times(void **state) {
         .launches = launches, .launch_count = 2, .activities = activities, .activity_count = 5};
     haul_profile_times all = haul_profile_times_of(&profile, 0, INT64_MAX);
     assert_int_equal(all.window, 210);
-    assert_int_equal(all.nanoseconds[HAUL_PROFILE_PRODUCTS], 100);
-    assert_int_equal(all.nanoseconds[HAUL_PROFILE_NORM], 60);
+    assert_int_equal(all.nanoseconds[HAUL_CLASS_PRODUCTS], 100);
+    assert_int_equal(all.nanoseconds[HAUL_CLASS_NORM], 60);
     assert_int_equal(all.nanoseconds[HAUL_PROFILE_IDLE], 40);
     assert_int_equal(all.nanoseconds[HAUL_PROFILE_COPIES], 10);
     haul_profile_times part = haul_profile_times_of(&profile, 180, 250);
     assert_int_equal(part.window, 70);
-    assert_int_equal(part.nanoseconds[HAUL_PROFILE_PRODUCTS], 20);
-    assert_int_equal(part.nanoseconds[HAUL_PROFILE_NORM], 50);
+    assert_int_equal(part.nanoseconds[HAUL_CLASS_PRODUCTS], 20);
+    assert_int_equal(part.nanoseconds[HAUL_CLASS_NORM], 50);
     assert_int_equal(haul_profile_times_of(&profile, 1000, 2000).window, 0);
 }
 
