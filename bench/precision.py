@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Does a model trained in FP8 end where one in bf16 ends? GPT-2 124M on real text, a few hundred steps.
+"""Does a model trained in FP8 end where one in bf16 ends? GPT-2 124M on real text.
 
     bench/precision.py --haul build/haul --data-path PREFIX --steps 500 -- --device cuda
 
-Three seeds in bf16 give the noise; the recipes of FP8 then train with the first seed, on the same
-samples in the same order. Prints the loss of each run every tenth of the way, the validation loss at
-the end, and its distance from bf16's. Flags behind -- go to haul train.
+Three seeds in bf16 give the noise; the recipes of FP8 then train with the first seed, on the
+same samples in the same order. Prints the loss of each run every tenth of the way, the
+validation loss at the end, and its distance from bf16's. Flags behind -- go to haul train.
 """
 
 import argparse
@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-MODEL = """--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --vocab-size 50257
+MODEL = """--num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024
+ --vocab-size 50257
  --position-embedding-type learned_absolute --normalization LayerNorm --openai-gelu
  --hidden-dropout 0 --attention-dropout 0 --bf16 --micro-batch-size 16 --global-batch-size 16
  --lr 6e-4 --min-lr 6e-5 --lr-decay-style cosine --weight-decay 0.1 --adam-beta2 0.95
@@ -57,8 +58,9 @@ def main():
     ends = []
     for name, seed, flags in VARIANTS[: arguments.only]:
         with tempfile.TemporaryDirectory() as folder:
-            curve, end = train(arguments.haul, arguments.data_path, arguments.steps, seed,
-                               [*flags, *arguments.flags], pathlib.Path(folder) / "run")  # fmt: skip
+            run = pathlib.Path(folder) / "run"
+            flags = [*flags, *arguments.flags]
+            curve, end = train(arguments.haul, arguments.data_path, arguments.steps, seed, flags, run)
         ends.append(end)
         print(f"{name:22s} validation {end:.4f} ({100 * (end / ends[0] - 1):+.2f} %)  training "
               + " ".join(f"{loss:.4f}" for loss in curve), flush=True)  # fmt: skip

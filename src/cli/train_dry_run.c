@@ -64,7 +64,7 @@ haul_status haul_train_dry_run(const haul_train_command *command) {
     double flops = 0, tokens = (double)(config->micro_batch_size * config->seq_length);
     int64_t available = haul_device_available_bytes(&session->device), largest;
     for (int op = 0; op < HAUL_OPS; op++) {
-        flops += (double)(program->forward_cost.flops[op] + program->backward_cost.flops[op]);
+        flops += (double)program->forward_cost.flops[op] + (double)program->backward_cost.flops[op];
     }
     flops /= tokens;
     printf("operations: %.4g GFLOP a token by the model's formula, %.4g as launched\n",

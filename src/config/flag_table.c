@@ -57,10 +57,9 @@ static const haul_flag_kind wsd_style = {
     .type = HAUL_FLAG_CHOICE, .choices = {"exponential", "linear", "cosine", "minus_sqrt"}};
 static const haul_flag_kind optimizer = {.type = HAUL_FLAG_CHOICE, .choices = {"adam", "sgd"}};
 static const haul_flag_kind moment = {.type = HAUL_FLAG_CHOICE, .choices = {"fp32", "bf16"}};
-static const haul_flag_kind tokenizer = {
-    .type = HAUL_FLAG_CHOICE,
-    .choices = {"auto", "ByteTokenizer", "NullTokenizer", "HuggingFaceTokenizer",
-                "GPT2BPETokenizer"}};
+static const haul_flag_kind tokenizer = {.type = HAUL_FLAG_CHOICE,
+                                         .choices = {"auto", "ByteTokenizer", "NullTokenizer",
+                                                     "HuggingFaceTokenizer", "GPT2BPETokenizer"}};
 static const haul_flag_kind fp8_format = {.type = HAUL_FLAG_CHOICE,
                                           .choices = {"none", "e4m3", "hybrid"}};
 static const haul_flag_kind fp8_recipe = {.type = HAUL_FLAG_CHOICE,

@@ -22,73 +22,78 @@ typedef struct op_row {
     haul_cost (*cost)(const void *args);
 } op_row;
 
+/* Each tensor has less than 2^63 bytes, but the work on it may be beyond: it is counted in twice
+ * the width and says INT64_MAX then. */
+typedef __int128 wide;
+
+static int64_t narrow(wide count) {
+    return count < INT64_MAX ? (int64_t)count : INT64_MAX;
+}
+
+static haul_cost cost_of(wide flops, wide bytes) {
+    return (haul_cost){narrow(flops), narrow(bytes)};
+}
+
 static haul_cost copy_cost(const void *args) {
     const haul_copy_args *copy = args;
-    int64_t count = haul_tensor_count(&copy->y);
-    int64_t element = haul_dtype_size(copy->x.dtype) + haul_dtype_size(copy->y.dtype);
-    return (haul_cost){0, count * element};
+    wide element = haul_dtype_size(copy->x.dtype) + haul_dtype_size(copy->y.dtype);
+    return cost_of(0, haul_tensor_count(&copy->y) * element);
 }
 
 /* Only the looked-up rows of the table move, each read and written once. */
 static haul_cost embed_cost(const void *args) {
     const haul_embed_args *embed = args;
-    int64_t y = haul_tensor_bytes(&embed->y);
+    wide y = haul_tensor_bytes(&embed->y);
     bool positions = haul_tensor_present(&embed->positions);
-    return (haul_cost){positions ? haul_tensor_count(&embed->y) : 0,
-                       haul_tensor_bytes(&embed->tokens) + (positions ? 3 : 2) * y};
+    return cost_of(positions ? haul_tensor_count(&embed->y) : 0,
+                   haul_tensor_bytes(&embed->tokens) + (positions ? 3 : 2) * y);
 }
 
 static haul_cost embed_backward_cost(const void *args) {
     const haul_embed_backward_args *embed = args;
-    int64_t count = haul_tensor_count(&embed->dy);
-    int64_t outputs = haul_tensor_present(&embed->d_positions) ? 2 : 1;
-    int64_t moved = 2 * count * haul_dtype_size(embed->d_table.dtype); /* read, added, written */
-    return (haul_cost){outputs * count, haul_tensor_bytes(&embed->tokens) +
-                                            haul_tensor_bytes(&embed->dy) + outputs * moved};
+    wide count = haul_tensor_count(&embed->dy);
+    wide outputs = haul_tensor_present(&embed->d_positions) ? 2 : 1;
+    wide moved = 2 * count * haul_dtype_size(embed->d_table.dtype); /* read, added, written */
+    return cost_of(outputs * count, haul_tensor_bytes(&embed->tokens) +
+                                        haul_tensor_bytes(&embed->dy) + outputs * moved);
 }
 
 static haul_cost matmul_cost(const void *args) {
     const haul_matmul_args *matmul = args;
-    int64_t k =
-        matmul->transpose_a ? haul_tensor_rows(&matmul->a) : haul_tensor_columns(&matmul->a);
-    int64_t additions = haul_tensor_present(&matmul->bias) + (matmul->accumulate ? 1 : 0);
-    return (haul_cost){
-        haul_tensor_count(&matmul->c) * (2 * k + additions),
-        haul_tensor_bytes(&matmul->a) + haul_tensor_bytes(&matmul->b) +
-            haul_tensor_bytes(&matmul->bias) +
-            (matmul->accumulate ? 2 : 1) * haul_tensor_bytes(&matmul->c),
-    };
+    wide k = matmul->transpose_a ? haul_tensor_rows(&matmul->a) : haul_tensor_columns(&matmul->a);
+    wide c = haul_tensor_bytes(&matmul->c), moved_c = matmul->accumulate ? 2 * c : c;
+    int additions = haul_tensor_present(&matmul->bias) + (matmul->accumulate ? 1 : 0);
+    return cost_of(haul_tensor_count(&matmul->c) * (2 * k + additions),
+                   moved_c + haul_tensor_bytes(&matmul->a) + haul_tensor_bytes(&matmul->b) +
+                       haul_tensor_bytes(&matmul->bias));
 }
 
 static haul_cost rope_cost(const void *args) {
     const haul_rope_args *rope = args;
-    int64_t turned = haul_tensor_rows(&rope->x) * rope->heads * rope->rotary_size;
-    int64_t table = rope->sequence_length * rope->rotary_size * haul_dtype_size(rope->table.dtype);
-    return (haul_cost){3 * turned, 2 * turned * haul_dtype_size(rope->x.dtype) + table};
+    wide size = rope->rotary_size, turned = haul_tensor_rows(&rope->x) * rope->heads * size;
+    wide table = rope->sequence_length * size * haul_dtype_size(rope->table.dtype);
+    return cost_of(3 * turned, 2 * turned * haul_dtype_size(rope->x.dtype) + table);
 }
 
 /* The (query, key) pairs of one head of one sample that the causal mask leaves. */
-static int64_t visible_pairs(const haul_attention_shape *shape) {
+static wide visible_pairs(const haul_attention_shape *shape) {
     /* Query i sees min(Tk, i + offset + 1) keys: growing up to query `full`, then all. */
     int64_t first = haul_min(shape->queries, haul_max(0, -shape->query_offset));
     int64_t full = haul_min(shape->queries, haul_max(first, shape->keys - shape->query_offset));
-    int64_t growing = full - first;
-    int64_t least = first + shape->query_offset + 1, most = full + shape->query_offset;
-    return growing * (least + most) / 2 + (shape->queries - full) * shape->keys;
+    wide growing = full - first, rest = shape->queries - full;
+    wide least = first + shape->query_offset + 1, most = full + shape->query_offset;
+    return growing * (least + most) / 2 + rest * shape->keys;
 }
 
 /* `products` of the size of Q K^T; `queries` and `keys` tensors of the sizes of query and key. */
 static haul_cost attention_shape_cost(const haul_attention_shape *shape, haul_dtype dtype,
-                                      haul_dtype statistics, int64_t products, int64_t queries,
-                                      int64_t keys) {
-    int64_t heads = shape->batch * shape->heads;
-    int64_t query = heads * shape->queries * shape->head_size;
-    int64_t key = shape->batch * shape->groups * shape->keys * shape->head_size;
-    return (haul_cost){
-        products * 2 * heads * visible_pairs(shape) * shape->head_size,
-        (queries * query + keys * key) * haul_dtype_size(dtype) +
-            heads * shape->queries * haul_dtype_size(statistics),
-    };
+                                      haul_dtype statistics, int products, int queries, int keys) {
+    wide size = shape->head_size, heads = shape->batch * shape->heads;
+    wide query = heads * shape->queries * size;
+    wide key = size * shape->batch * shape->groups * shape->keys;
+    return cost_of(products * 2 * heads * visible_pairs(shape) * size,
+                   (queries * query + keys * key) * haul_dtype_size(dtype) +
+                       heads * shape->queries * haul_dtype_size(statistics));
 }
 
 static haul_cost attention_cost(const void *args) {
@@ -105,13 +110,12 @@ static haul_cost attention_backward_cost(const void *args) {
 
 static haul_cost loss_cost(const void *args) {
     const haul_loss_args *loss = args;
-    int64_t logits = haul_tensor_bytes(&loss->logits);
-    int64_t rows = haul_tensor_bytes(&loss->targets) + haul_tensor_bytes(&loss->weights) +
-                   haul_tensor_bytes(&loss->losses);
-    return (haul_cost){
-        haul_tensor_rows(&loss->logits) * loss->vocabulary * (loss->gradient ? 5 : 3),
-        (loss->gradient ? 2 : 1) * logits + rows,
-    };
+    wide logits = haul_tensor_bytes(&loss->logits);
+    wide rows = haul_tensor_bytes(&loss->targets) + haul_tensor_bytes(&loss->weights) +
+                haul_tensor_bytes(&loss->losses);
+    wide count = loss->vocabulary;
+    return cost_of(haul_tensor_rows(&loss->logits) * count * (loss->gradient ? 5 : 3),
+                   (loss->gradient ? 2 : 1) * logits + rows);
 }
 
 static const op_row rows[HAUL_OPS] = {
@@ -218,10 +222,14 @@ haul_op_class haul_op_class_of(haul_op op) {
 
 const char *haul_op_class_name(haul_op_class class_of_op) {
     static const char *const names[HAUL_OP_CLASSES] = {
-        [HAUL_CLASS_PRODUCTS] = "products",     [HAUL_CLASS_ATTENTION] = "attention",
-        [HAUL_CLASS_NORM] = "norm",             [HAUL_CLASS_ACTIVATION] = "activation",
-        [HAUL_CLASS_QUANTIZE] = "quantize",     [HAUL_CLASS_EMBEDDING_AND_LOSS] = "embedding and loss",
-        [HAUL_CLASS_OPTIMIZER] = "optimizer",   [HAUL_CLASS_OTHER] = "other",
+        [HAUL_CLASS_PRODUCTS] = "products",
+        [HAUL_CLASS_ATTENTION] = "attention",
+        [HAUL_CLASS_NORM] = "norm",
+        [HAUL_CLASS_ACTIVATION] = "activation",
+        [HAUL_CLASS_QUANTIZE] = "quantize",
+        [HAUL_CLASS_EMBEDDING_AND_LOSS] = "embedding and loss",
+        [HAUL_CLASS_OPTIMIZER] = "optimizer",
+        [HAUL_CLASS_OTHER] = "other",
     };
     return names[class_of_op];
 }
@@ -230,8 +238,8 @@ static const haul_tensor *tensor_at(const void *args, size_t place) {
     return (const haul_tensor *)(const void *)((const char *)args + place - 1);
 }
 
-static int64_t listed_bytes(const void *args, const size_t list[LIST]) {
-    int64_t bytes = 0;
+static wide listed_bytes(const void *args, const size_t list[LIST]) {
+    wide bytes = 0;
     for (int i = 0; i < LIST && list[i] != 0; i++) {
         bytes += haul_tensor_bytes(tensor_at(args, list[i]));
     }
@@ -243,14 +251,14 @@ haul_cost haul_op_cost(haul_op op, const void *args) {
     if (row->cost != NULL) {
         return row->cost(args);
     }
-    haul_cost cost = {.bytes = listed_bytes(args, row->read) + listed_bytes(args, row->written)};
+    wide flops = 0, bytes = listed_bytes(args, row->read) + listed_bytes(args, row->written);
     for (int i = 0; i < 2 && row->accumulate[i] != 0; i++) {
         if (*(const bool *)((const char *)args + row->accumulate[i] - 1)) {
-            cost.bytes += haul_tensor_bytes(tensor_at(args, row->added[i]));
+            bytes += haul_tensor_bytes(tensor_at(args, row->added[i]));
         }
     }
     if (row->counted != 0) {
-        cost.flops = row->work * haul_tensor_count(tensor_at(args, row->counted));
+        flops = (wide)row->work * haul_tensor_count(tensor_at(args, row->counted));
     }
-    return cost;
+    return cost_of(flops, bytes);
 }

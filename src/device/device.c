@@ -143,12 +143,16 @@ haul_condition haul_device_condition(const haul_device *device) {
     return device->backend->condition != NULL ? device->backend->condition(device) : unknown;
 }
 
+static void add_saturating(int64_t *sum, int64_t more) {
+    *sum = more <= INT64_MAX - *sum ? *sum + more : INT64_MAX;
+}
+
 static void record(haul_stream *stream, haul_op op, const haul_op_entry *entry, const void *args) {
     haul_recording *recording = stream->recording;
     haul_cost cost = haul_op_cost(op, args);
     recording->launches[op]++;
-    recording->flops[op] += cost.flops;
-    recording->bytes[op] += cost.bytes;
+    add_saturating(&recording->flops[op], cost.flops);
+    add_saturating(&recording->bytes[op], cost.bytes);
     if (entry->workspace != NULL) {
         recording->workspace =
             haul_max(recording->workspace, entry->workspace(stream->device, args));

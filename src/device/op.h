@@ -406,7 +406,7 @@ haul_op_class haul_op_class_of(haul_op op);
 const char *haul_op_class_name(haul_op_class class_of_op);
 
 /* What a launch costs: floating-point operations (a multiply-add is two), and bytes when each input
- * is read once and each output written once. */
+ * is read once and each output written once. INT64_MAX where it would be more. */
 typedef struct haul_cost {
     int64_t flops;
     int64_t bytes;

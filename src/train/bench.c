@@ -124,8 +124,8 @@ typedef struct bench {
     bool warm;
 } bench;
 
-/* Where the loop starts a step before it reads the last one's loss, it is told to stop when one more
- * step than is timed has been started: so each timed one ended with the next in the queue. */
+/* Where the loop starts a step before it reads the last one's loss, it is told to stop when one
+ * more step than is timed has been started: so each timed one ended with the next in the queue. */
 static void on_step(void *context, const haul_train *train, double loss, double seconds) {
     bench *b = context;
     haul_bench_result *result = b->result;

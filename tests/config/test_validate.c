@@ -282,7 +282,7 @@ static int each_line(const char *file, void check(char *line)) {
 static void test_commands_of_megatron(void **state) {
     (void)state;
     assert_int_equal(
-        each_line(HAUL_TEST_DIR "/config/megatron_commands.tsv", check_megatron_command), 9);
+        each_line(HAUL_TEST_DIR "/config/megatron_commands.tsv", check_megatron_command), 14);
 }
 
 static void test_derived_as_megatron(void **state) {

@@ -245,6 +245,38 @@ static void test_costs(void **state) {
     assert_cost(HAUL_OP_FILL, &fill, 0, 20);
 }
 
+/* Tensors below 2^63 bytes whose work is beyond 2^63: the costs say that, of one op and of all that
+ * a stream records. */
+static void test_costs_saturate(void **state) {
+    const int64_t tokens = INT32_MAX, width = 100000000;
+    haul_matmul_args matmul = {.a = haul_tensor_2d(NULL, HAUL_F32, tokens, width),
+                               .b = haul_tensor_2d(NULL, HAUL_F32, width, width),
+                               .c = haul_tensor_2d(NULL, HAUL_F32, tokens, width)};
+    assert_cost(HAUL_OP_MATMUL, &matmul, INT64_MAX, 4 * width * (2 * tokens + width));
+    matmul.c.dtype = HAUL_F64;
+    matmul.accumulate = true;
+    assert_cost(HAUL_OP_MATMUL, &matmul, INT64_MAX, width * (20 * tokens + 4 * width));
+
+    haul_attention_args attention = {.query.dtype = HAUL_F32, .log_sum_exp.dtype = HAUL_F32};
+    attention.shape = (haul_attention_shape){.batch = 1,
+                                             .queries = tokens,
+                                             .keys = tokens,
+                                             .heads = 1000000,
+                                             .groups = 1000000,
+                                             .head_size = 100};
+    assert_cost(HAUL_OP_ATTENTION, &attention, INT64_MAX, 1604000000 * tokens);
+
+    fixture *fix = *state;
+    haul_recording recording = {0};
+    haul_stream stream = {.device = &fix->device, .recording = &recording};
+    haul_adam_args adam = {.parameter = haul_tensor_2d(NULL, HAUL_F32, width, 4 * width)};
+    for (int i = 0; i < 20; i++) {
+        haul_launch(&stream, HAUL_OP_ADAM, &adam);
+        assert_true(recording.flops[HAUL_OP_ADAM] > 0 && recording.bytes[HAUL_OP_ADAM] > 0);
+    }
+    assert_int_equal(recording.flops[HAUL_OP_ADAM], INT64_MAX);
+}
+
 /* Visible pairs counted one by one, for offsets that cut either end. */
 static void test_attention_costs(void **state) {
     (void)state;
@@ -299,6 +331,7 @@ int main(void) {
         cmocka_unit_test(test_fill_and_copy_convert),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_costs_saturate),
         cmocka_unit_test(test_attention_costs),
         cmocka_unit_test(test_every_op_has_a_name),
     };
