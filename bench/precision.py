@@ -60,7 +60,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             run = pathlib.Path(folder) / "run"
             flags = [*flags, *arguments.flags]
-            curve, end = train(arguments.haul, arguments.data_path, arguments.steps, seed, flags, run)
+            curve, end = train(
+                arguments.haul, arguments.data_path, arguments.steps, seed, flags, run
+            )
         ends.append(end)
         print(f"{name:22s} validation {end:.4f} ({100 * (end / ends[0] - 1):+.2f} %)  training "
               + " ".join(f"{loss:.4f}" for loss in curve), flush=True)  # fmt: skip

@@ -105,7 +105,7 @@ static haul_status evaluate(const haul_cli *cli, haul_cli_model *model,
            (long long)evaluation.labels);
     printf("loss: %.6f\nperplexity: %.6g\n", loss, exp(loss));
     if (evaluation.bytes > 0) {
-        printf("held-out bits per byte: %.3f\n", haul_evaluation_bits_per_byte(&evaluation));
+        printf("bits per byte: %.3f\n", haul_evaluation_bits_per_byte(&evaluation));
     }
     return HAUL_OK;
 }

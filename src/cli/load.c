@@ -13,7 +13,8 @@ haul_status haul_cli_model_open(const haul_cli *cli, const haul_config *config,
 haul_status haul_cli_model_load(haul_cli_model *model) {
     HAUL_TRY(haul_session_plan(&model->session, &model->saved.config, false));
     HAUL_TRY(haul_session_allocate(&model->session));
-    return haul_saved_model_read(&model->saved, &model->session.store);
+    HAUL_TRY(haul_saved_model_read(&model->saved, &model->session.store));
+    return haul_executor_pack(&model->session.evaluator);
 }
 
 void haul_cli_model_close(haul_cli_model *model) {

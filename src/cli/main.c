@@ -4,6 +4,7 @@
 #include "base/terminal.h"
 #include "config/text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,5 +180,11 @@ int main(int argc, char **argv) {
         print_failure(&cli);
     }
     bool written = fflush(stdout) == 0 && ferror(stdout) == 0;
+    if (!written && status == HAUL_OK) {
+        fprintf(stderr,
+                "haul: error: cannot write the output: %s\n"
+                "Try: look whether its disk is full or its reader is gone\n",
+                strerror(errno));
+    }
     return written || status != HAUL_OK ? (int)status : HAUL_ERROR_IO;
 }

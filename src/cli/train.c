@@ -152,6 +152,17 @@ static void note_fresh_start(haul_train_command *command) {
     }
 }
 
+static haul_status adopt(haul_train_command *command) {
+    haul_string changed = {0};
+    haul_status status = haul_train_adopt(command->config, command->checkpoint, &changed);
+    if (status == HAUL_OK && changed.length > 0) {
+        haul_cli_note(command->cli, "since the checkpoint was saved these settings changed: %s",
+                      changed.data);
+    }
+    haul_string_deinit(&changed);
+    return status;
+}
+
 static haul_status find_checkpoint(haul_train_command *command) {
     haul_string rejected = {0};
     haul_status status = haul_train_find(command->config, &command->checkpoint, &rejected);
@@ -160,8 +171,7 @@ static haul_status find_checkpoint(haul_train_command *command) {
     HAUL_TRY(status);
     HAUL_TRY(check_save_directory(command->config, command->checkpoint));
     note_fresh_start(command);
-    return command->checkpoint != NULL ? haul_train_adopt(command->config, command->checkpoint)
-                                       : HAUL_OK;
+    return command->checkpoint != NULL ? adopt(command) : HAUL_OK;
 }
 
 /* From flags to a finalized config. */

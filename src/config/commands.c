@@ -15,7 +15,8 @@ static const haul_command_info table[HAUL_COMMANDS] = {
                 "that surprise people; a preset gives a complete set of sensible ones. Ctrl-C once "
                 "finishes the step, saves, and prints the command that resumes.",
             .examples = {"haul train --preset tiny --text my.txt",
-                         "haul train --preset quickstart --data-path data/my --save checkpoints"},
+                         "haul train --preset quickstart --data-path data/my_text_document --save "
+                         "checkpoints"},
         },
     [HAUL_COMMAND_EVAL] =
         {
@@ -39,7 +40,8 @@ static const haul_command_info table[HAUL_COMMANDS] = {
         {
             .name = "data build",
             .summary = "turn text into a data set of tokens",
-            .text = "Reads text or JSON Lines and writes Megatron-LM's PREFIX.bin and PREFIX.idx.",
+            .text = "Reads text or JSON Lines and writes, as Megatron-LM, PREFIX_text_document.bin "
+                    "and .idx.",
             .required = {"input", "output-prefix"},
             .examples = {"haul data build --input my.txt --output-prefix data/my",
                          "haul data build --input a.jsonl.gz b.jsonl.gz --output-prefix data/ab "
@@ -54,7 +56,7 @@ static const haul_command_info table[HAUL_COMMANDS] = {
             .operand = "PREFIX",
             .operands_min = 1,
             .operands_max = 1,
-            .examples = {"haul data inspect data/my"},
+            .examples = {"haul data inspect data/my_text_document"},
         },
     [HAUL_COMMAND_DATA_TOKENIZER_TRAIN] =
         {

@@ -134,6 +134,12 @@ static void check_fp8(const haul_config *config, mistakes *found) {
         {"the width of all queries", config->num_attention_heads * config->kv_channels},
         {"the width of all keys", config->num_query_groups * config->kv_channels},
     };
+    int64_t wide = config->num_layers_at_start_in_bf16 + config->num_layers_at_end_in_bf16;
+    if (config->fp8_format != HAUL_FP8_OFF && config->first_last_layers_bf16 &&
+        wide >= config->num_layers) {
+        mistake(found, "--first-last-layers-bf16 leaves none of %lld layers in FP8",
+                (long long)config->num_layers);
+    }
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
         if (config->fp8_format != HAUL_FP8_OFF && widths[i].size % 16 != 0) {
             mistake(found, "%s is %lld, must be a multiple of 16 with --fp8-format", widths[i].what,

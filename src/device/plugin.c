@@ -17,7 +17,7 @@ static void hint(const char *text) {
 
 static haul_status unavailable(const char *name, const char *reason) {
     haul_fail(HAUL_ERROR_UNAVAILABLE, "the device %s cannot be used: %s", name, reason);
-    haul_hint("use --device cpu, or build haul where nvcc is installed");
+    haul_hint("use --device cpu, or build the plugin where nvcc is installed: make cuda");
     return HAUL_ERROR_UNAVAILABLE;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 enum { WARM_UP_STEPS = 2, MICRO_BATCHES = 16, VOCABULARY = 257 };
+enum { MOST_STEPS = 4096, MOST_SAMPLES = 1 << 24 };
 
 static const double warm_up_seconds = 2;
 
@@ -79,7 +80,7 @@ haul_status haul_bench_settle(haul_config *config) {
     }
     int64_t batch = haul_max(1, haul_max(config->micro_batch_size, config->global_batch_size));
     config->train_samples = 0;
-    config->train_iters = haul_max(64, (1 << 20) / batch); /* more than fit into the time */
+    config->train_iters = haul_max(MOST_STEPS, MOST_SAMPLES / batch);
     config->vocab_size = config->vocab_size > 0 ? config->vocab_size : VOCABULARY;
     return HAUL_OK;
 }
@@ -233,6 +234,12 @@ static haul_status run_timed(bench *b, haul_train *train) {
     haul_bench_result *result = b->result;
     HAUL_TRY(haul_train_run(train));
     HAUL_TRY(b->status);
+    if (result->steps < train->config->bench_steps) {
+        haul_fail(HAUL_ERROR_CONFIG, "%lld steps of this model took less than the %g s to warm up",
+                  (long long)train->progress.iteration, warm_up_seconds);
+        haul_hint("measure a larger model, or a larger --global-batch-size");
+        return HAUL_ERROR_CONFIG;
+    }
     result->median = haul_bench_median(b->seconds, result->steps); /* sorts */
     result->fastest = b->seconds[0];
     result->slowest = b->seconds[result->steps - 1];

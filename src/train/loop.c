@@ -170,12 +170,10 @@ static haul_status evaluate(loop *l) {
     const haul_config *config = train->config;
     int64_t samples = config->eval_iters * config->global_batch_size;
     int64_t available = haul_dataset_samples(train->validation);
-    int64_t first = l->evaluations * samples;
+    int64_t windows = haul_max(1, available / haul_max(1, samples));
+    int64_t first = l->evaluations % windows * samples;
     haul_evaluation evaluation;
-    if (first + samples > available) { /* a small set is read again from its start */
-        first = 0;
-        samples = haul_min(samples, available);
-    }
+    samples = haul_min(samples, available); /* a small set is read again from its start */
     HAUL_TRY(haul_evaluate_samples(train->session, train->validation, first, samples,
                                    train->tokenizer, &evaluation));
     l->evaluations++;
@@ -206,18 +204,21 @@ static bool due(int64_t iteration, int64_t every) {
     return every > 0 && iteration % every == 0;
 }
 
+static bool is_late(const haul_train *train) {
+    int64_t minutes = train->config->exit_duration_in_mins;
+    return minutes > 0 && haul_clock_seconds() - train->started > 60 * (double)minutes;
+}
+
 /* True when the run ends here, with the reason in train->end. */
 static bool ends(haul_train *train) {
     const haul_config *config = train->config;
-    double minutes = (haul_clock_seconds() - train->started) / 60;
     if (train->stop != NULL && *train->stop != 0) {
         train->end = HAUL_TRAIN_INTERRUPTED;
     } else if (train->progress.iteration >= haul_config_iterations(config)) {
         train->end = HAUL_TRAIN_FINISHED;
     } else if (due(train->progress.iteration, config->exit_interval)) {
         train->end = HAUL_TRAIN_EXIT_INTERVAL;
-    } else if (config->exit_duration_in_mins > 0 &&
-               minutes > (double)config->exit_duration_in_mins) {
+    } else if (is_late(train)) {
         train->end = HAUL_TRAIN_EXIT_DURATION;
     } else {
         return false;
@@ -233,7 +234,7 @@ static bool rests_after(const loop *l, int64_t iteration) {
            (train->validation != NULL && due(iteration, config->eval_interval)) ||
            (config->save != NULL && due(iteration, config->save_interval)) ||
            haul_profile_run_rests_after(&l->profile, iteration) ||
-           (train->stop != NULL && *train->stop != 0);
+           (train->stop != NULL && *train->stop != 0) || is_late(train);
 }
 
 /* Keeps the device busy: the next step is started before the last one's loss is read. */

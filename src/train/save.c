@@ -106,32 +106,62 @@ static void append_value(haul_string *out, const json_t *value) {
     free(text);
 }
 
-/* Appends "--lr 0.1 (now 0.2)" for each setting of the learning rate and weight decay that is
- * `there` another than `here`. */
-static void append_differences(haul_string *out, const json_t *there, const json_t *here) {
-    static const char *const names[] = {
-        "lr",
-        "min_lr",
-        "lr_decay_style",
-        "lr_decay_iters",
-        "lr_decay_samples",
-        "lr_warmup_iters",
-        "lr_warmup_samples",
-        "lr_warmup_fraction",
-        "lr_warmup_init",
-        "lr_wsd_decay_style",
-        "lr_wsd_decay_iters",
-        "lr_wsd_decay_samples",
-        "global_batch_size",
-        "weight_decay",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        json_t *old = json_object_get(there, names[i]), *new = json_object_get(here, names[i]);
-        if (json_equal(old, new)) {
+/* Settings as config.json names them, in three kinds. */
+static const char *const of_model[] = {
+    "num_layers",
+    "hidden_size",
+    "ffn_hidden_size",
+    "num_attention_heads",
+    "kv_channels",
+    "num_query_groups",
+    "rotary_base",
+    "position_embedding_type",
+    "rotary_percent",
+    "use_rope_scaling",
+    "rope_scaling_factor",
+    "normalization",
+    "norm_epsilon",
+    "swiglu",
+    "openai_gelu",
+    "add_qkv_bias",
+    "disable_bias_linear",
+    "untie_embeddings_and_output_weights",
+    NULL,
+};
+static const char *const of_schedule[] = {
+    "lr",
+    "min_lr",
+    "lr_decay_style",
+    "lr_decay_iters",
+    "lr_decay_samples",
+    "lr_warmup_iters",
+    "lr_warmup_samples",
+    "lr_warmup_fraction",
+    "lr_warmup_init",
+    "lr_wsd_decay_style",
+    "lr_wsd_decay_iters",
+    "lr_wsd_decay_samples",
+    "global_batch_size",
+    "weight_decay",
+    NULL,
+};
+static const char *const of_run[] = {
+    "seed",      "micro_batch_size",  "seq_length", "bf16",     "fp8_format", "fp8_recipe",
+    "optimizer", "adam_beta1",        "adam_beta2", "adam_eps", "clip_grad",  "hidden_dropout",
+    "split",     "attention_dropout", NULL,
+};
+
+/* Appends "--lr 0.1 (now 0.2)" for each of `names` that is `there` another than `here`; one that
+ * an older file lacks is passed over. */
+static void append_differences(haul_string *out, const char *const *names, const json_t *there,
+                               const json_t *here) {
+    for (; *names != NULL; names++) {
+        json_t *old = json_object_get(there, *names), *new = json_object_get(here, *names);
+        if (old == NULL || new == NULL || json_equal(old, new)) {
             continue;
         }
         haul_string_append_text(out, out->length > 0 ? ", --" : "--");
-        for (const char *letter = names[i]; *letter != '\0'; letter++) {
+        for (const char *letter = *names; *letter != '\0'; letter++) {
             haul_string_append(out, *letter == '_' ? "-" : letter, 1);
         }
         haul_string_append_text(out, " ");
@@ -142,32 +172,62 @@ static void append_differences(haul_string *out, const json_t *there, const json
     }
 }
 
+/* A checkpoint is another model's when shapes alone would hide it. */
+static haul_status check_model(const haul_checkpoint *checkpoint, const json_t *there,
+                               const json_t *here) {
+    haul_string differences = {0};
+    append_differences(&differences, of_model, there, here);
+    haul_status status = haul_string_status(&differences);
+    if (status == HAUL_OK && differences.length > 0) {
+        status = haul_fail(HAUL_ERROR_CONFIG, "%s is of another model: %s",
+                           haul_checkpoint_path(checkpoint), differences.data);
+        haul_hint("give the model's settings as they were, or another --load");
+    }
+    haul_string_deinit(&differences);
+    return status;
+}
+
 /* --use-checkpoint-opt-param-scheduler: haul goes on with the settings of the command line, which
  * must then be those of the checkpoint. */
-static haul_status check_schedule(const haul_config *config, const haul_checkpoint *checkpoint) {
-    haul_string text = {0}, differences = {0};
-    const char *saved = haul_checkpoint_config_json(checkpoint);
-    haul_status status = haul_config_to_json(config, &text);
-    json_t *there = json_loads(saved != NULL ? saved : "", 0, NULL);
-    json_t *here = json_loads(status == HAUL_OK ? text.data : "", 0, NULL);
-    append_differences(&differences, there, here);
+static haul_status check_schedule(const haul_checkpoint *checkpoint, const json_t *there,
+                                  const json_t *here) {
+    haul_string differences = {0};
+    append_differences(&differences, of_schedule, there, here);
+    haul_status status = haul_string_status(&differences);
     if (status == HAUL_OK && differences.length > 0) {
         status = haul_fail(HAUL_ERROR_CONFIG, "the schedule of %s is another: %s",
                            haul_checkpoint_path(checkpoint), differences.data);
         haul_hint("give these settings as they were, or go on with those of now, without "
                   "--use-checkpoint-opt-param-scheduler");
     }
-    json_decref(there);
-    json_decref(here);
-    haul_string_deinit(&text);
     haul_string_deinit(&differences);
     return status;
 }
 
-haul_status haul_train_adopt(haul_config *config, const haul_checkpoint *checkpoint) {
-    if (config->use_checkpoint_opt_param_scheduler) {
-        HAUL_TRY(check_schedule(config, checkpoint));
+static haul_status compare(const haul_config *config, const haul_checkpoint *checkpoint,
+                           haul_string *changed) {
+    haul_string text = {0};
+    const char *saved = haul_checkpoint_config_json(checkpoint);
+    haul_status status = haul_config_to_json(config, &text);
+    json_t *there = json_loads(saved != NULL ? saved : "", 0, NULL);
+    json_t *here = json_loads(status == HAUL_OK ? text.data : "", 0, NULL);
+    if (status == HAUL_OK) {
+        status = check_model(checkpoint, there, here);
     }
+    if (status == HAUL_OK && config->use_checkpoint_opt_param_scheduler) {
+        status = check_schedule(checkpoint, there, here);
+    }
+    append_differences(changed, of_schedule, there, here);
+    append_differences(changed, of_run, there, here);
+    json_decref(there);
+    json_decref(here);
+    haul_string_deinit(&text);
+    return status;
+}
+
+haul_status haul_train_adopt(haul_config *config, const haul_checkpoint *checkpoint,
+                             haul_string *changed) {
+    HAUL_TRY(compare(config, checkpoint, changed));
     json_t *root = json_loads(haul_checkpoint_state_json(checkpoint), 0, NULL);
     const char *product = json_string_value(json_object_get(root, "product"));
     haul_status status = HAUL_OK;

@@ -18,9 +18,11 @@ haul_status haul_train_find(const haul_config *config, haul_checkpoint **out,
 
 /* Makes settings that results depend on, and that the command line leaves open, those of the run
  * that the checkpoint is from: how bf16 matrices are multiplied. Before the session is planned.
- * HAUL_ERROR_CONFIG when --use-checkpoint-opt-param-scheduler asks for the schedule of that run and
- * the finalized config has another. */
-haul_status haul_train_adopt(haul_config *config, const haul_checkpoint *checkpoint);
+ * Appends to `changed` what the finalized config has otherwise than that run, "--seed 1 (now 2)".
+ * HAUL_ERROR_CONFIG when it describes another model, and when --use-checkpoint-opt-param-scheduler
+ * asks for the schedule of that run and the config has another. */
+haul_status haul_train_adopt(haul_config *config, const haul_checkpoint *checkpoint,
+                             haul_string *changed);
 
 /* Fills the store: from the checkpoint, with its counters; or from the Hugging Face weights of
  * --load; or with initial values. */

@@ -29,7 +29,7 @@ typedef struct effect {
 #define ROPE    ITERS "--position-embedding-type rope "
 #define WSD     ITERS "--lr-decay-style WSD --lr-wsd-decay-iters 2 "
 #define FP8     ITERS "--fp8-format e4m3 "
-#define FP8_IN  FP8 "--first-last-layers-bf16 "
+#define FP8_IN  FP8 "--num-layers 3 --first-last-layers-bf16 "
 #define SAMPLES "--train-samples 16 "
 
 static const effect effects[] = {
@@ -63,7 +63,7 @@ static const effect effects[] = {
     {"--fp8-format e4m3", ITERS},
     {"--fp8-format hybrid", FP8},
     {"--fp8-recipe blockwise", FP8},
-    {"--first-last-layers-bf16", FP8},
+    {"--first-last-layers-bf16", FP8 "--num-layers 3"},
     {"--num-layers-at-start-in-bf16 0", FP8_IN},
     {"--num-layers-at-end-in-bf16 0", FP8_IN},
     {"--micro-batch-size 1", ITERS},

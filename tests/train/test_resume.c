@@ -77,7 +77,9 @@ static haul_status run_open(run *r, const char *save, precision kept, const char
     haul_checkpoint *checkpoint;
     HAUL_TRY(haul_train_find(&r->config, &checkpoint, NULL));
     if (checkpoint != NULL) {
-        HAUL_TRY(haul_train_adopt(&r->config, checkpoint));
+        haul_string changed = {0};
+        HAUL_TRY(haul_train_adopt(&r->config, checkpoint, &changed));
+        haul_string_deinit(&changed);
     }
     HAUL_TRY(haul_session_plan(&r->session, &r->config, true));
     HAUL_TRY(haul_session_allocate(&r->session));
@@ -263,17 +265,48 @@ static void test_schedule_of_the_checkpoint(void **state) {
     assert_ok(haul_train_find(&r.config, &checkpoint, NULL));
     assert_ok(set(&r.config, "use-checkpoint-opt-param-scheduler", "true"));
     assert_ok(set(&r.config, "train-iters", "20"));
-    assert_ok(haul_train_adopt(&r.config, checkpoint));
+    haul_string changed = {0};
+    assert_ok(haul_train_adopt(&r.config, checkpoint, &changed));
+    assert_int_equal(changed.length, 0);
     assert_ok(set(&r.config, "lr", "0.02"));
     assert_ok(set(&r.config, "lr-decay-style", "cosine"));
     assert_ok(set(&r.config, "lr-decay-iters", "20"));
-    haul_test_assert_fails(haul_train_adopt(&r.config, checkpoint), HAUL_ERROR_CONFIG,
+    haul_test_assert_fails(haul_train_adopt(&r.config, checkpoint, &changed), HAUL_ERROR_CONFIG,
                            "is another: --lr 0.01 (now 0.02), --lr-decay-style \"linear\" (now "
                            "\"cosine\"), --lr-decay-iters 12 (now 20)");
     assert_ok(set(&r.config, "use-checkpoint-opt-param-scheduler", "false"));
-    assert_ok(haul_train_adopt(&r.config, checkpoint));
+    haul_string_deinit(&changed);
+    assert_ok(haul_train_adopt(&r.config, checkpoint, &changed));
+    assert_non_null(strstr(changed.data, "--lr 0.01 (now 0.02)"));
+    haul_string_deinit(&changed);
     haul_checkpoint_close(checkpoint);
     run_close(&r);
+}
+
+/* Tensors of other shapes are refused when they are read; these would fit. */
+static void test_another_model(void **state) {
+    (void)state;
+    static const char *const changes[][3] = {
+        {"num-layers", "1", "of another model: --num-layers "},
+        {"norm-epsilon", "0.5", "of another model: --norm-epsilon "},
+        {"position-embedding-type", "none", "of another model: --position-embedding-type "},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        char save[512];
+        run r;
+        haul_checkpoint *checkpoint;
+        haul_string changed = {0};
+        save_directory(save, changes[i][0], F32);
+        assert_ok(run_open(&r, save, F32, "2"));
+        assert_ok(haul_train_run(&r.train));
+        assert_ok(haul_train_find(&r.config, &checkpoint, NULL));
+        assert_ok(set(&r.config, changes[i][0], changes[i][1]));
+        haul_test_assert_fails(haul_train_adopt(&r.config, checkpoint, &changed), HAUL_ERROR_CONFIG,
+                               changes[i][2]);
+        haul_string_deinit(&changed);
+        haul_checkpoint_close(checkpoint);
+        run_close(&r);
+    }
 }
 
 static void test_missing_load_is_an_error(void **state) {
@@ -299,6 +332,7 @@ int main(void) {
         cmocka_unit_test(test_other_moments),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_schedule_of_the_checkpoint),
+        cmocka_unit_test(test_another_model),
         cmocka_unit_test(test_missing_load_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
