@@ -20,9 +20,7 @@ haul_status haul_memory_table_add(haul_memory_table *table, const char *name, co
         return haul_fail(HAUL_ERROR_MEMORY, "the memory for %s overflows: %lld bytes more", name,
                          (long long)bytes);
     }
-    void *lines = table->lines;
-    HAUL_TRY(haul_grow(&lines, &table->capacity, table->count + 1, sizeof *table->lines));
-    table->lines = lines;
+    HAUL_TRY(haul_grow(&table->lines, &table->capacity, table->count + 1, sizeof *table->lines));
     haul_memory_line *line = &table->lines[table->count++];
     haul_text_copy(line->name, sizeof line->name, name);
     haul_text_copy(line->category, sizeof line->category, category);

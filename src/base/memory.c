@@ -18,7 +18,8 @@ void *haul_calloc(int64_t count, size_t size) {
     return memory;
 }
 
-haul_status haul_grow(void **items, int64_t *capacity, int64_t needed, size_t size) {
+haul_status haul_grow(void *items, int64_t *capacity, int64_t needed, size_t size) {
+    void *old;
     if (needed <= *capacity) {
         return HAUL_OK;
     }
@@ -27,11 +28,12 @@ haul_status haul_grow(void **items, int64_t *capacity, int64_t needed, size_t si
     if (grown == NULL) {
         return HAUL_ERROR_MEMORY;
     }
-    if (*items != NULL) {
-        memcpy(grown, *items, (size_t)*capacity * size);
-        free(*items);
+    memcpy(&old, items, sizeof old);
+    if (old != NULL) {
+        memcpy(grown, old, (size_t)*capacity * size);
+        free(old);
     }
-    *items = grown;
+    memcpy(items, &grown, sizeof grown);
     *capacity = wanted;
     return HAUL_OK;
 }

@@ -13,9 +13,9 @@
  * gives a valid pointer. */
 void *haul_calloc(int64_t count, size_t size);
 
-/* Grows the array at *items (objects of `size` bytes, capacity *capacity) to hold at least
- * `needed`, doubling; new objects are zeroed. */
-haul_status haul_grow(void **items, int64_t *capacity, int64_t needed, size_t size);
+/* Grows an array (objects of `size` bytes, capacity *capacity) to hold at least `needed`, doubling;
+ * new objects are zeroed. `items` is the address of the pointer to it, of whatever type. */
+haul_status haul_grow(void *items, int64_t *capacity, int64_t needed, size_t size);
 
 /* A copy of text, or NULL as haul_calloc. */
 char *haul_strdup(const char *text);

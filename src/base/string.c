@@ -12,12 +12,11 @@ void haul_string_deinit(haul_string *string) {
 }
 
 static bool reserve(haul_string *string, int64_t extra) {
-    void *data = string->data;
-    if (string->failed || haul_grow(&data, &string->capacity, string->length + extra + 1, 1)) {
+    if (string->failed ||
+        haul_grow(&string->data, &string->capacity, string->length + extra + 1, 1)) {
         string->failed = true;
         return false;
     }
-    string->data = data;
     return true;
 }
 

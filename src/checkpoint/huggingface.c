@@ -31,10 +31,8 @@ static haul_status open_shard(haul_huggingface *model, const char *name,
             return HAUL_OK;
         }
     }
-    void *shards = model->shards;
-    haul_status status =
-        haul_grow(&shards, &model->shard_capacity, model->shard_count + 1, sizeof *model->shards);
-    model->shards = shards;
+    haul_status status = haul_grow(&model->shards, &model->shard_capacity, model->shard_count + 1,
+                                   sizeof *model->shards);
     HAUL_TRY(status);
     char path[HAUL_PATH_BYTES];
     shard *added = &model->shards[model->shard_count];

@@ -41,9 +41,8 @@ typedef struct candidate_list {
 
 static haul_status add_candidate(candidate_list *list, const char *path, int64_t iteration,
                                  bool old) {
-    void *items = list->items;
-    haul_status status = haul_grow(&items, &list->capacity, list->count + 1, sizeof *list->items);
-    list->items = items;
+    haul_status status =
+        haul_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items);
     HAUL_TRY(status);
     haul_checkpoint_candidate *item = &list->items[list->count++];
     item->iteration = iteration;

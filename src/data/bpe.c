@@ -25,8 +25,8 @@ void haul_bpe_deinit(haul_bpe *bpe) {
 }
 
 haul_status haul_bpe_add_merge(haul_bpe *bpe, int32_t left, int32_t right, int32_t result) {
-    HAUL_TRY(haul_grow((void **)&bpe->results, &bpe->results_capacity, bpe->merges + 1,
-                       sizeof *bpe->results));
+    HAUL_TRY(
+        haul_grow(&bpe->results, &bpe->results_capacity, bpe->merges + 1, sizeof *bpe->results));
     bpe->results[bpe->merges] = result;
     return haul_pair_map_put(&bpe->ranks, haul_pair_key(left, right), bpe->merges++);
 }
@@ -103,12 +103,11 @@ static void merge(const haul_bpe *bpe, haul_bpe_scratch *scratch,
 
 haul_status haul_bpe_encode(const haul_bpe *bpe, const char *piece, int64_t bytes,
                             haul_bpe_scratch *scratch, haul_token_list *out) {
-    HAUL_TRY(haul_grow((void **)&scratch->symbols, &scratch->symbols_capacity, bytes,
-                       sizeof *scratch->symbols));
+    HAUL_TRY(
+        haul_grow(&scratch->symbols, &scratch->symbols_capacity, bytes, sizeof *scratch->symbols));
     /* Each pair of neighbours is offered once: bytes - 1 at first, at most two a merge. */
-    HAUL_TRY(haul_grow((void **)&scratch->heap, &scratch->heap_capacity, 3 * bytes,
-                       sizeof *scratch->heap));
-    HAUL_TRY(haul_grow((void **)&out->ids, &out->capacity, out->count + bytes, sizeof *out->ids));
+    HAUL_TRY(haul_grow(&scratch->heap, &scratch->heap_capacity, 3 * bytes, sizeof *scratch->heap));
+    HAUL_TRY(haul_grow(&out->ids, &out->capacity, out->count + bytes, sizeof *out->ids));
     for (int64_t i = 0; i < bytes; i++) {
         int32_t id = bpe->byte_ids[(uint8_t)piece[i]];
         scratch->symbols[i] = (struct haul_bpe_symbol){id, i - 1, i + 1 < bytes ? i + 1 : -1};

@@ -97,7 +97,7 @@ static haul_status count_piece(void *context, const char *piece, int64_t bytes) 
     haul_bpe_trainer *trainer = context;
     int64_t number;
     HAUL_TRY(haul_byte_map_add(&trainer->pieces, piece, bytes, &number));
-    HAUL_TRY(haul_grow((void **)&trainer->piece_counts, &trainer->piece_counts_capacity, number + 1,
+    HAUL_TRY(haul_grow(&trainer->piece_counts, &trainer->piece_counts_capacity, number + 1,
                        sizeof *trainer->piece_counts));
     trainer->piece_counts[number]++;
     return HAUL_OK;
@@ -150,8 +150,8 @@ static haul_status find_pair(haul_bpe_trainer *trainer, int32_t left, int32_t ri
     uint64_t key = haul_pair_key(left, right);
     *number = haul_pair_map_get(&trainer->pair_numbers, key);
     if (*number < 0) {
-        HAUL_TRY(haul_grow((void **)&trainer->pairs, &trainer->pairs_capacity,
-                           trainer->pair_count + 1, sizeof *trainer->pairs));
+        HAUL_TRY(haul_grow(&trainer->pairs, &trainer->pairs_capacity, trainer->pair_count + 1,
+                           sizeof *trainer->pairs));
         *number = trainer->pair_count++;
         trainer->pairs[*number] = (pair){.left = left, .right = right};
         return haul_pair_map_put(&trainer->pair_numbers, key, *number);
@@ -173,21 +173,21 @@ static haul_status gain_pair(haul_bpe_trainer *trainer, int32_t left, int32_t ri
     gained->count += trainer->piece_counts[word];
     word_list *arrived = &gained->arrived;
     if (arrived->count == 0) {
-        HAUL_TRY(haul_grow((void **)&trainer->touched, &trainer->touched_capacity,
+        HAUL_TRY(haul_grow(&trainer->touched, &trainer->touched_capacity,
                            trainer->touched_count + 1, sizeof *trainer->touched));
         trainer->touched[trainer->touched_count++] = number;
     } else if (arrived->words[arrived->count - 1] == word) {
         return HAUL_OK; /* words come one after another, so a repeat is the last one */
     }
-    HAUL_TRY(haul_grow((void **)&arrived->words, &arrived->capacity, arrived->count + 1,
-                       sizeof *arrived->words));
+    HAUL_TRY(
+        haul_grow(&arrived->words, &arrived->capacity, arrived->count + 1, sizeof *arrived->words));
     arrived->words[arrived->count++] = word;
     return HAUL_OK;
 }
 
 /* Queues the pairs of this round with the words that gained them. */
 static haul_status queue_touched(haul_bpe_trainer *trainer) {
-    HAUL_TRY(haul_grow((void **)&trainer->queue, &trainer->queue_capacity,
+    HAUL_TRY(haul_grow(&trainer->queue, &trainer->queue_capacity,
                        trainer->queue_count + trainer->touched_count, sizeof *trainer->queue));
     for (int64_t i = 0; i < trainer->touched_count; i++) {
         int64_t number = trainer->touched[i];
@@ -298,8 +298,8 @@ static haul_status apply(haul_bpe_trainer *trainer, const candidate *best) {
     merge what = {trainer->pairs[best->pair].left, trainer->pairs[best->pair].right};
     int32_t id;
     HAUL_TRY(join_tokens(trainer, what, &id));
-    HAUL_TRY(haul_grow((void **)&trainer->merges, &trainer->merges_capacity,
-                       trainer->merge_count + 1, sizeof *trainer->merges));
+    HAUL_TRY(haul_grow(&trainer->merges, &trainer->merges_capacity, trainer->merge_count + 1,
+                       sizeof *trainer->merges));
     trainer->merges[trainer->merge_count++] = what;
     for (int64_t i = 0; i < best->words.count; i++) {
         HAUL_TRY(merge_in_word(trainer, what, id, best->words.words[i]));

@@ -97,7 +97,7 @@ static void narrow(const haul_token_list *tokens, uint16_t *packed) {
 
 static haul_status pack(const haul_token_list *tokens, haul_dtype dtype, batch *to) {
     int64_t bytes = tokens->count * haul_dtype_size(dtype);
-    HAUL_TRY(haul_grow((void **)&to->packed, &to->capacity, to->bytes + bytes, 1));
+    HAUL_TRY(haul_grow(&to->packed, &to->capacity, to->bytes + bytes, 1));
     if (dtype == HAUL_U16) {
         narrow(tokens, (uint16_t *)(void *)(to->packed + to->bytes)); /* bytes is even */
     } else if (bytes > 0) {
@@ -120,8 +120,8 @@ static haul_status add_document(void *context, int64_t key, const char *text, in
         int32_t eod = haul_tokenizer_eod(options->tokenizer);
         HAUL_TRY(haul_token_list_append(tokens, &eod, 1));
     }
-    HAUL_TRY(haul_grow((void **)&to->lengths, &to->lengths_capacity, to->documents + 1,
-                       sizeof *to->lengths));
+    HAUL_TRY(
+        haul_grow(&to->lengths, &to->lengths_capacity, to->documents + 1, sizeof *to->lengths));
     to->lengths[to->documents++] = tokens->count;
     self->text_bytes += bytes;
     return pack(tokens, self->dtype, to);

@@ -95,12 +95,12 @@ static haul_status grow_document(haul_indexed_writer *writer, int64_t tokens) {
 
 haul_status haul_indexed_writer_end_document(haul_indexed_writer *writer) {
     if (writer->open_tokens > 0) {
-        HAUL_TRY(haul_grow((void **)&writer->lengths, &writer->lengths_capacity,
-                           writer->sequences + 1, sizeof *writer->lengths));
+        HAUL_TRY(haul_grow(&writer->lengths, &writer->lengths_capacity, writer->sequences + 1,
+                           sizeof *writer->lengths));
         writer->lengths[writer->sequences++] = (int32_t)writer->open_tokens;
         writer->open_tokens = 0;
     }
-    HAUL_TRY(haul_grow((void **)&writer->bounds, &writer->bounds_capacity, writer->documents + 1,
+    HAUL_TRY(haul_grow(&writer->bounds, &writer->bounds_capacity, writer->documents + 1,
                        sizeof *writer->bounds));
     writer->bounds[writer->documents++] = writer->sequences;
     return HAUL_OK;

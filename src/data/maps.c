@@ -112,8 +112,8 @@ haul_status haul_byte_map_add(haul_byte_map *map, const void *key, int64_t bytes
     }
     int64_t *slot = find_bytes(map, key, bytes);
     if (*slot == 0) {
-        HAUL_TRY(haul_grow((void **)&map->begins, &map->begins_capacity, map->count + 2,
-                           sizeof *map->begins));
+        HAUL_TRY(
+            haul_grow(&map->begins, &map->begins_capacity, map->count + 2, sizeof *map->begins));
         haul_string_append(&map->text, key, bytes);
         HAUL_TRY(haul_string_status(&map->text));
         map->begins[map->count + 1] = map->text.length;

@@ -113,7 +113,7 @@ static const char *current_name(const haul_text_reader *reader) {
 
 /* Adds up to a slab of the file to the chunk. *count is 0 at its end. */
 static haul_status read_slab(haul_text_reader *reader, haul_text_chunk *chunk, int64_t *count) {
-    HAUL_TRY(haul_grow((void **)&chunk->text, &chunk->capacity, chunk->bytes + SLAB_BYTES, 1));
+    HAUL_TRY(haul_grow(&chunk->text, &chunk->capacity, chunk->bytes + SLAB_BYTES, 1));
     int got = gzread(reader->file, chunk->text + chunk->bytes, SLAB_BYTES);
     int code = Z_OK;
     const char *reason = gzerror(reader->file, &code);
@@ -161,7 +161,7 @@ static haul_status keep_rest(haul_text_reader *reader, haul_text_chunk *chunk, i
     chunk->bytes = cut;
     reader->pending_bytes = rest;
     if (rest > 0) {
-        HAUL_TRY(haul_grow((void **)&reader->pending, &reader->pending_capacity, rest, 1));
+        HAUL_TRY(haul_grow(&reader->pending, &reader->pending_capacity, rest, 1));
         memcpy(reader->pending, chunk->text + cut, (size_t)rest);
     }
     return HAUL_OK;
@@ -178,7 +178,7 @@ static int64_t find_forced_cut(const haul_text_reader *reader, const haul_text_c
 /* Reads until a document ends, or one slab when documents may be cut. */
 static haul_status fill(haul_text_reader *reader, haul_text_chunk *chunk) {
     int64_t from = 0, count, cut = 0;
-    HAUL_TRY(haul_grow((void **)&chunk->text, &chunk->capacity, reader->pending_bytes, 1));
+    HAUL_TRY(haul_grow(&chunk->text, &chunk->capacity, reader->pending_bytes, 1));
     if (reader->pending_bytes > 0) {
         memcpy(chunk->text, reader->pending, (size_t)reader->pending_bytes);
     }

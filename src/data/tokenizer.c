@@ -19,8 +19,7 @@ haul_status haul_token_list_append(haul_token_list *list, const int32_t *ids, in
     if (count == 0) {
         return HAUL_OK;
     }
-    HAUL_TRY(
-        haul_grow((void **)&list->ids, &list->capacity, list->count + count, sizeof *list->ids));
+    HAUL_TRY(haul_grow(&list->ids, &list->capacity, list->count + count, sizeof *list->ids));
     memcpy(list->ids + list->count, ids, (size_t)count * sizeof *ids);
     list->count += count;
     return HAUL_OK;
@@ -29,7 +28,7 @@ haul_status haul_token_list_append(haul_token_list *list, const int32_t *ids, in
 static haul_status encode_bytes(const haul_tokenizer *tokenizer, const char *text, int64_t bytes,
                                 haul_token_list *out) {
     (void)tokenizer;
-    HAUL_TRY(haul_grow((void **)&out->ids, &out->capacity, out->count + bytes, sizeof *out->ids));
+    HAUL_TRY(haul_grow(&out->ids, &out->capacity, out->count + bytes, sizeof *out->ids));
     int32_t *ids = out->ids + out->count;
 #pragma omp simd
     for (int64_t i = 0; i < bytes; i++) {

@@ -25,10 +25,8 @@ void haul_chunk_deinit(haul_chunk *chunk) {
 
 static haul_status add_value(haul_chunk *chunk, const char *name, haul_tensor shape, int producer,
                              int *out) {
-    void *values = chunk->values;
-    HAUL_TRY(
-        haul_grow(&values, &chunk->value_capacity, chunk->value_count + 1, sizeof(haul_value)));
-    chunk->values = values;
+    HAUL_TRY(haul_grow(&chunk->values, &chunk->value_capacity, chunk->value_count + 1,
+                       sizeof(haul_value)));
     haul_value *value = &chunk->values[chunk->value_count];
     *value = (haul_value){.shape = shape, .producer = producer};
     haul_text_copy(value->name, sizeof value->name, name);
@@ -54,10 +52,8 @@ static haul_status add_buffer(haul_chunk *chunk, const haul_buffer_plan *plan, i
             return HAUL_OK;
         }
     }
-    void *buffers = chunk->buffers;
-    HAUL_TRY(haul_grow(&buffers, &chunk->buffer_capacity, chunk->buffer_count + 1,
+    HAUL_TRY(haul_grow(&chunk->buffers, &chunk->buffer_capacity, chunk->buffer_count + 1,
                        sizeof(haul_buffer_plan)));
-    chunk->buffers = buffers;
     chunk->buffers[chunk->buffer_count] = *plan;
     *out = (int)chunk->buffer_count++;
     return HAUL_OK;
@@ -65,19 +61,15 @@ static haul_status add_buffer(haul_chunk *chunk, const haul_buffer_plan *plan, i
 
 static haul_status add_constants_and_states(haul_chunk *chunk, haul_node *node, int index) {
     const haul_node_plan *plan = &node->plan;
-    void *constants = chunk->constants;
-    HAUL_TRY(haul_grow(&constants, &chunk->constant_capacity,
+    HAUL_TRY(haul_grow(&chunk->constants, &chunk->constant_capacity,
                        chunk->constant_count + plan->constant_count, sizeof(haul_constant)));
-    chunk->constants = constants;
     node->first_constant = (int)chunk->constant_count;
     for (int i = 0; i < plan->constant_count; i++) {
         chunk->constants[chunk->constant_count++] =
             (haul_constant){.node = index, .plan = plan->constants[i]};
     }
-    void *states = chunk->states;
-    HAUL_TRY(haul_grow(&states, &chunk->state_capacity, chunk->state_count + plan->state_count,
-                       sizeof(haul_tensor)));
-    chunk->states = states;
+    HAUL_TRY(haul_grow(&chunk->states, &chunk->state_capacity,
+                       chunk->state_count + plan->state_count, sizeof(haul_tensor)));
     node->first_state = (int)chunk->state_count;
     for (int i = 0; i < plan->state_count; i++) {
         chunk->states[chunk->state_count++] = plan->states[i];
@@ -126,9 +118,8 @@ static haul_status check_views(const haul_node *node) {
 haul_status haul_chunk_add_node(haul_chunk *chunk, const haul_node_kind *kind, const char *name,
                                 int group, const void *config, const int *inputs, int input_count,
                                 int *outputs) {
-    void *nodes = chunk->nodes;
-    HAUL_TRY(haul_grow(&nodes, &chunk->node_capacity, chunk->node_count + 1, sizeof(haul_node)));
-    chunk->nodes = nodes;
+    HAUL_TRY(
+        haul_grow(&chunk->nodes, &chunk->node_capacity, chunk->node_count + 1, sizeof(haul_node)));
     int index = (int)chunk->node_count;
     haul_node *node = &chunk->nodes[index];
     *node = (haul_node){.kind = kind, .group = group};

@@ -10,10 +10,8 @@ enum { ALIGNMENT = 256 }; /* what cuBLASLt wants of its workspace */
 
 static haul_status add_object(haul_program *program, haul_memory_class memory, const char *owner,
                               const char *name, const haul_tensor *shape, int *out) {
-    void *objects = program->objects;
-    HAUL_TRY(haul_grow(&objects, &program->object_capacity, program->object_count + 1,
+    HAUL_TRY(haul_grow(&program->objects, &program->object_capacity, program->object_count + 1,
                        sizeof(haul_object)));
-    program->objects = objects;
     haul_object *object = &program->objects[program->object_count];
     *object = (haul_object){
         .memory = memory, .bytes = haul_round_up(haul_tensor_bytes(shape), ALIGNMENT), .begin = -1};

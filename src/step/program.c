@@ -8,9 +8,7 @@
 #include <string.h>
 
 static haul_status append(haul_template *list, haul_pass pass) {
-    void *passes = list->passes;
-    HAUL_TRY(haul_grow(&passes, &list->capacity, list->count + 1, sizeof(haul_pass)));
-    list->passes = passes;
+    HAUL_TRY(haul_grow(&list->passes, &list->capacity, list->count + 1, sizeof(haul_pass)));
     list->passes[list->count++] = pass;
     return HAUL_OK;
 }

@@ -163,15 +163,12 @@ typedef struct tracer {
 
 static void before(void *context, haul_op op, const void *args) {
     tracer *t = context;
-    void *ops = t->ops, *stamps = t->stamps;
     (void)args;
     if (t->status == HAUL_OK) {
-        t->status = haul_grow(&ops, &t->op_capacity, t->count + 1, sizeof *t->ops);
-        t->ops = ops;
+        t->status = haul_grow(&t->ops, &t->op_capacity, t->count + 1, sizeof *t->ops);
     }
     if (t->status == HAUL_OK) {
-        t->status = haul_grow(&stamps, &t->stamp_capacity, 2 * t->count + 2, sizeof *t->stamps);
-        t->stamps = stamps;
+        t->status = haul_grow(&t->stamps, &t->stamp_capacity, 2 * t->count + 2, sizeof *t->stamps);
     }
     if (t->status == HAUL_OK) {
         t->ops[t->count] = op;

@@ -44,10 +44,8 @@ static void collect(void *context, haul_op op, const void *args) {
     haul_bench_shape(op, args, launch.shape, sizeof launch.shape);
     haul_bench_launch *found = find_launch(c->launches, &launch);
     if (found == NULL && c->status == HAUL_OK) {
-        void *items = c->launches->items;
-        c->status =
-            haul_grow(&items, &c->launches->capacity, c->launches->count + 1, sizeof launch);
-        c->launches->items = items;
+        c->status = haul_grow(&c->launches->items, &c->launches->capacity, c->launches->count + 1,
+                              sizeof launch);
         if (c->status == HAUL_OK) {
             memcpy(launch.args, args, haul_bench_op_of(op)->bytes);
             found = &c->launches->items[c->launches->count++];

@@ -24,8 +24,8 @@ static void on_pass(void *context, const haul_pass *pass) {
     if (pass == NULL || profile->status != HAUL_OK) {
         return;
     }
-    profile->status = haul_grow((void **)&profile->passes, &profile->pass_capacity, at + 1,
-                                sizeof *profile->passes);
+    profile->status =
+        haul_grow(&profile->passes, &profile->pass_capacity, at + 1, sizeof *profile->passes);
     if (profile->status == HAUL_OK) {
         profile->passes[at] = (haul_profile_pass){
             .pass = *pass, .step = profile->step_count - 1, .begin = now, .end = now};
@@ -38,7 +38,7 @@ static void on_launch(void *context, haul_op op, const void *args) {
     haul_profile *profile = context;
     int64_t at = profile->launch_count;
     if (profile->status == HAUL_OK) {
-        profile->status = haul_grow((void **)&profile->launches, &profile->launch_capacity, at + 1,
+        profile->status = haul_grow(&profile->launches, &profile->launch_capacity, at + 1,
                                     sizeof *profile->launches);
     }
     if (profile->status != HAUL_OK) {
@@ -100,8 +100,7 @@ static void end_step(haul_profile *profile, int64_t now) {
 haul_status haul_profile_step_begin(haul_profile *profile, int64_t iteration) {
     int64_t now = haul_clock_wall_nanoseconds(), at = profile->step_count;
     end_step(profile, now);
-    HAUL_TRY(haul_grow((void **)&profile->steps, &profile->step_capacity, at + 1,
-                       sizeof *profile->steps));
+    HAUL_TRY(haul_grow(&profile->steps, &profile->step_capacity, at + 1, sizeof *profile->steps));
     profile->steps[at] = (haul_profile_step){.iteration = iteration, .begin = now};
     profile->step_count++;
     return HAUL_OK;
@@ -111,8 +110,8 @@ static void add_activity(void *context, const haul_activity *activity) {
     haul_profile *profile = context;
     int64_t at = profile->activity_count;
     if (profile->status == HAUL_OK) {
-        profile->status = haul_grow((void **)&profile->activities, &profile->activity_capacity,
-                                    at + 1, sizeof *profile->activities);
+        profile->status = haul_grow(&profile->activities, &profile->activity_capacity, at + 1,
+                                    sizeof *profile->activities);
     }
     if (profile->status == HAUL_OK) {
         profile->activities[at] = *activity;

@@ -61,8 +61,8 @@ static haul_status find_phases(builder *b) {
         bool first = b->phase_count == 0 || b->phases[b->phase_count - 1].end < i ||
                      !continues_phase(&passes[i - 1], &passes[i]);
         if (first) {
-            HAUL_TRY(haul_grow((void **)&b->phases, &b->phase_capacity, b->phase_count + 1,
-                               sizeof *b->phases));
+            HAUL_TRY(
+                haul_grow(&b->phases, &b->phase_capacity, b->phase_count + 1, sizeof *b->phases));
             b->phases[b->phase_count++].first = i;
         }
         b->phases[b->phase_count - 1].end = i + 1;
@@ -100,7 +100,7 @@ static haul_status add_item(builder *b, item_kind kind, bool on_device, int64_t 
     if (times.end < times.begin) {
         return HAUL_OK;
     }
-    HAUL_TRY(haul_grow((void **)&b->items, &b->item_capacity, b->item_count + 1, sizeof *b->items));
+    HAUL_TRY(haul_grow(&b->items, &b->item_capacity, b->item_count + 1, sizeof *b->items));
     b->items[b->item_count++] = (item){.kind = kind,
                                        .on_device = on_device,
                                        .index = index,

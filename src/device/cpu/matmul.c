@@ -49,10 +49,8 @@ static haul_status find_packing(haul_cpu_matmul *matmul, const haul_product *pro
             return HAUL_OK;
         }
     }
-    void *grown = matmul->packings;
-    HAUL_TRY(haul_grow(&grown, &matmul->packing_capacity, matmul->packing_count + 1,
+    HAUL_TRY(haul_grow(&matmul->packings, &matmul->packing_capacity, matmul->packing_count + 1,
                        sizeof *matmul->packings));
-    matmul->packings = grown;
     haul_packing *packing = &matmul->packings[matmul->packing_count];
     haul_status status = haul_packing_init(packing, &matmul->engines, &key, choose(matmul, &key));
     if (status != HAUL_OK) {
@@ -84,10 +82,8 @@ static haul_status find_plan(haul_cpu_matmul *matmul, const haul_product *produc
             return HAUL_OK;
         }
     }
-    void *grown = matmul->plans;
-    HAUL_TRY(
-        haul_grow(&grown, &matmul->plan_capacity, matmul->plan_count + 1, sizeof *matmul->plans));
-    matmul->plans = grown;
+    HAUL_TRY(haul_grow(&matmul->plans, &matmul->plan_capacity, matmul->plan_count + 1,
+                       sizeof *matmul->plans));
     haul_plan *plan = &matmul->plans[matmul->plan_count];
     haul_status status = make_plan(matmul, product, plan);
     if (status != HAUL_OK) {

@@ -25,9 +25,8 @@ const haul_cuda_choice *haul_cuda_choices_find(const haul_cuda_choices *choices,
 }
 
 static haul_status append(haul_cuda_choices *choices, const haul_cuda_choice *choice) {
-    void *grown = choices->items;
-    HAUL_TRY(haul_grow(&grown, &choices->capacity, choices->count + 1, sizeof *choices->items));
-    choices->items = grown;
+    HAUL_TRY(
+        haul_grow(&choices->items, &choices->capacity, choices->count + 1, sizeof *choices->items));
     choices->items[choices->count++] = *choice;
     return HAUL_OK;
 }

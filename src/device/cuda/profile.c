@@ -325,7 +325,7 @@ static haul_status add_link(haul_cuda_profile *profile, const CUpti_Activity *re
         external->externalKind != launches) {
         return HAUL_OK;
     }
-    HAUL_TRY(haul_grow((void **)&profile->links, &profile->link_capacity, profile->link_count + 1,
+    HAUL_TRY(haul_grow(&profile->links, &profile->link_capacity, profile->link_count + 1,
                        sizeof *profile->links));
     profile->links[profile->link_count++] =
         (link){.correlation = external->correlationId, .launch = (int64_t)external->externalId};
@@ -360,8 +360,8 @@ static const char *name_of_kernel(haul_cuda_profile *profile, const char *mangle
     if (text == NULL) {
         text = haul_strdup(mangled != NULL ? mangled : "kernel without a name");
     }
-    if (text == NULL || haul_grow((void **)&profile->names, &profile->name_capacity,
-                                  profile->name_count + 1, sizeof *profile->names) != HAUL_OK) {
+    if (text == NULL || haul_grow(&profile->names, &profile->name_capacity, profile->name_count + 1,
+                                  sizeof *profile->names) != HAUL_OK) {
         free(text);
         return "kernel";
     }
