@@ -157,10 +157,13 @@ typedef struct haul_finding {
 typedef struct haul_job {
     haul_rank_summary **ranks; /* by rank number */
     int64_t rank_count, world_size;
-    int64_t *missing; /* ranks that the world has and nobody gave */
-    int64_t missing_count;
-    int64_t step_count; /* that all ranks have whole; their numbers: */
-    int64_t *steps;
+    haul_rank_summary **set_aside; /* whose file failed its checksum: no figure rests on them */
+    int64_t set_aside_count;
+    int64_t *missing; /* ranks that the world has and `ranks` lacks, ascending; at most 1,000 */
+    int64_t missing_count; /* all of them */
+    int64_t
+        *steps; /* numbers of those that nine of ten ranks have whole, else that the most have */
+    int64_t step_count;
     int64_t step_time;     /* ns, median over steps of the median over ranks */
     haul_time_split split; /* mean over ranks and steps, ns a step */
 
@@ -186,11 +189,20 @@ typedef struct haul_job {
     double confidence; /* of the input: 1 for clean and complete files */
 } haul_job;
 
-/* Builds a job from summaries, which it takes over (also on failure), and runs every analysis. */
+/* Builds a job from summaries, which it takes over (also on failure; `ranks` itself stays the
+ * caller's), and runs every analysis. Of two with one rank number the later in time is kept.
+ * HAUL_ERROR_DATA without a usable one. */
 haul_status haul_job_create(haul_rank_summary **ranks, int64_t count, haul_job **out);
 void haul_job_destroy(haul_job *job);
 
-/* The parts, in the order in which haul_job_create runs them; each fills its fields of the job. */
+/* The place of step `number` in rank->steps if the rank has it whole, else -1. */
+int64_t haul_rank_step_find(const haul_rank_summary *rank, int64_t number);
+
+/* The median of values, which are sorted by it; of an even count the mean of the middle two. */
+int64_t haul_median(int64_t *values, int64_t count);
+
+/* The parts, in the order in which haul_job_create runs them; each fills its fields of the job,
+ * whose arrays are freed by free(). */
 haul_status haul_job_match(haul_job *job);         /* groups, sets (match.c) */
 haul_status haul_job_align(haul_job *job);         /* alignment, times of the sets (align.c) */
 haul_status haul_job_pipeline_find(haul_job *job); /* pipeline (pipeline.c) */
