@@ -89,21 +89,6 @@ static const char *advice_for(haul_cause cause) {
     }
 }
 
-static const char *what_is_slow(haul_cause cause) {
-    switch (cause) {
-    case HAUL_CAUSE_SLOW_GPU:
-        return "GPU";
-    case HAUL_CAUSE_SLOW_HOST:
-        return "host";
-    case HAUL_CAUSE_SLOW_LINK:
-        return "link";
-    case HAUL_CAUSE_DATA_IMBALANCE:
-        return "data";
-    default:
-        return "experts";
-    }
-}
-
 static void describe_score(const haul_job *job, int32_t index, haul_finding *finding) {
     const haul_rank_score *score = &job->scores[index];
     double slower = 1.0 / fmax(score->compute, 1e-6) - 1.0;

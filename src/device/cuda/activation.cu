@@ -1,65 +1,127 @@
+#include "device/cuda/bits.cuh"
 #include "device/cuda/kernels.h"
-#include "device/cuda/vector.cuh"
 
 static const int THREADS = 256;
 
 /* --- swiglu --------------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ float sigmoid(float z) {
-    return 1.0f / (1.0f + expf(-z));
+static __device__ __forceinline__ float exp2_of(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
-/* A thread has one group of the F columns of a row. */
+/* Within 2 U, for what is not subnormal, nor its inverse. */
+static __device__ __forceinline__ float inverse_of(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static __device__ __forceinline__ float sigmoid(float z) {
+    return inverse_of(1.0f + expf(-z));
+}
+
+/* A block has blockDim.x groups of the F columns of two rows, a thread one group of each: so many
+ * loads are under way at once. */
+static const int ROWS_OF_BLOCK = 2;
+
+struct swiglu_shape {
+    int64_t rows, columns;
+    unsigned column_blocks;
+};
+
+struct swiglu_place {
+    int64_t row, at; /* the first of the rows, the first of the columns */
+};
+
+static __device__ __forceinline__ swiglu_place place_in(const swiglu_shape &shape, int width) {
+    unsigned rows = blockIdx.x / shape.column_blocks;
+    unsigned columns = blockIdx.x - rows * shape.column_blocks;
+    return {rows * (int64_t)ROWS_OF_BLOCK, (columns * (int64_t)blockDim.x + threadIdx.x) * width};
+}
+
 template <typename T>
-static __global__ void swiglu_kernel(const T *x, T *y, int64_t rows, int64_t columns) {
+static __global__ void __launch_bounds__(THREADS)
+    swiglu_kernel(const T *x, T *y, swiglu_shape shape) {
     const int width = group_of<T>::elements;
-    int64_t groups = (columns + width - 1) / width;
-    for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < rows * groups;
-         i += gridDim.x * (int64_t)THREADS) {
-        int64_t r = i / groups, at = (i - r * groups) * width;
+    swiglu_place place = place_in(shape, width);
+    uint4 gates[ROWS_OF_BLOCK], ups[ROWS_OF_BLOCK];
+#pragma unroll
+    for (int i = 0; i < ROWS_OF_BLOCK; i++) {
+        const T *row = x + 2 * (place.row + i) * shape.columns;
+        int64_t columns = place.row + i < shape.rows ? shape.columns : 0;
+        gates[i] = load_bits(row, place.at, columns);
+        ups[i] = load_bits(row + columns, place.at, columns);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS_OF_BLOCK; i++) {
+        int64_t columns = place.row + i < shape.rows ? shape.columns : 0;
         float gate[width], up[width];
-        load_group(x + 2 * r * columns, at, columns, gate);
-        load_group(x + (2 * r + 1) * columns, at, columns, up);
+        unpack<T>(gates[i], gate);
+        unpack<T>(ups[i], up);
 #pragma unroll
         for (int e = 0; e < width; e++) {
             gate[e] = gate[e] * sigmoid(gate[e]) * up[e];
         }
-        store_group(y + r * columns, at, columns, gate);
+        store_group(y + (place.row + i) * shape.columns, place.at, columns, gate);
     }
 }
 
 template <typename T>
-static __global__ void swiglu_backward_kernel(const T *dy, const T *x, T *dx, int64_t rows,
-                                              int64_t columns) {
+static __global__ void __launch_bounds__(THREADS)
+    swiglu_backward_kernel(const T *dy, const T *x, T *dx, swiglu_shape shape) {
     const int width = group_of<T>::elements;
-    int64_t groups = (columns + width - 1) / width;
-    for (int64_t i = blockIdx.x * (int64_t)THREADS + threadIdx.x; i < rows * groups;
-         i += gridDim.x * (int64_t)THREADS) {
-        int64_t r = i / groups, at = (i - r * groups) * width;
+    swiglu_place place = place_in(shape, width);
+    uint4 gates[ROWS_OF_BLOCK], ups[ROWS_OF_BLOCK], ds[ROWS_OF_BLOCK];
+#pragma unroll
+    for (int i = 0; i < ROWS_OF_BLOCK; i++) {
+        const T *row = x + 2 * (place.row + i) * shape.columns;
+        int64_t columns = place.row + i < shape.rows ? shape.columns : 0;
+        gates[i] = load_bits(row, place.at, columns);
+        ups[i] = load_bits(row + columns, place.at, columns);
+        ds[i] = load_bits(dy + (place.row + i) * shape.columns, place.at, columns);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS_OF_BLOCK; i++) {
+        T *row = dx + 2 * (place.row + i) * shape.columns;
+        int64_t columns = place.row + i < shape.rows ? shape.columns : 0;
         float gate[width], up[width], d[width];
-        load_group(x + 2 * r * columns, at, columns, gate);
-        load_group(x + (2 * r + 1) * columns, at, columns, up);
-        load_group(dy + r * columns, at, columns, d);
+        unpack<T>(gates[i], gate);
+        unpack<T>(ups[i], up);
+        unpack<T>(ds[i], d);
 #pragma unroll
         for (int e = 0; e < width; e++) {
             float s = sigmoid(gate[e]), silu = gate[e] * s;
             gate[e] = d[e] * up[e] * s * (1.0f + gate[e] * (1.0f - s));
             up[e] = d[e] * silu;
         }
-        store_group(dx + 2 * r * columns, at, columns, gate);
-        store_group(dx + (2 * r + 1) * columns, at, columns, up);
+        store_group(row, place.at, columns, gate);
+        store_group(row + columns, place.at, columns, up);
     }
 }
 
-template <typename T> static unsigned group_blocks(int64_t rows, int64_t columns) {
-    return stride_blocks(rows * ((columns + group_of<T>::elements - 1) / group_of<T>::elements),
-                         THREADS);
+/* A grid for one of them: its blocks and threads. */
+struct swiglu_grid {
+    swiglu_shape shape;
+    unsigned blocks;
+    int threads;
+};
+
+static swiglu_grid grid_of(const haul_tensor *y, int width) {
+    int64_t rows = haul_tensor_rows(y), columns = haul_tensor_columns(y);
+    int64_t groups = (columns + width - 1) / width;
+    int64_t column_blocks = (groups + THREADS - 1) / THREADS;
+    int64_t row_blocks = (rows + ROWS_OF_BLOCK - 1) / ROWS_OF_BLOCK;
+    return {{rows, columns, (unsigned)column_blocks},
+            (unsigned)(column_blocks * row_blocks),
+            row_threads((groups + column_blocks - 1) / column_blocks, 1, THREADS)};
 }
 
 template <typename T> static void launch_swiglu(cudaStream_t stream, const haul_swiglu_args *args) {
-    int64_t rows = haul_tensor_rows(&args->y), columns = haul_tensor_columns(&args->y);
-    swiglu_kernel<T><<<group_blocks<T>(rows, columns), THREADS, 0, stream>>>(
-        (const T *)args->x.data, (T *)args->y.data, rows, columns);
+    swiglu_grid grid = grid_of(&args->y, group_of<T>::elements);
+    swiglu_kernel<T><<<grid.blocks, grid.threads, 0, stream>>>((const T *)args->x.data,
+                                                               (T *)args->y.data, grid.shape);
 }
 
 void haul_cuda_swiglu(haul_stream *stream, const void *args) {
@@ -77,9 +139,9 @@ void haul_cuda_swiglu(haul_stream *stream, const void *args) {
 
 template <typename T>
 static void launch_swiglu_backward(cudaStream_t stream, const haul_swiglu_backward_args *args) {
-    int64_t rows = haul_tensor_rows(&args->dy), columns = haul_tensor_columns(&args->dy);
-    swiglu_backward_kernel<T><<<group_blocks<T>(rows, columns), THREADS, 0, stream>>>(
-        (const T *)args->dy.data, (const T *)args->x.data, (T *)args->dx.data, rows, columns);
+    swiglu_grid grid = grid_of(&args->dy, group_of<T>::elements);
+    swiglu_backward_kernel<T><<<grid.blocks, grid.threads, 0, stream>>>(
+        (const T *)args->dy.data, (const T *)args->x.data, (T *)args->dx.data, grid.shape);
 }
 
 void haul_cuda_swiglu_backward(haul_stream *stream, const void *args) {
@@ -97,53 +159,88 @@ void haul_cuda_swiglu_backward(haul_stream *stream, const void *args) {
 
 /* --- gelu ----------------------------------------------------------------------------------- */
 
-static const float SQRT_HALF = 0.70710678118654752f;        /* 1 / sqrt(2) */
 static const float INVERSE_SQRT_TAU = 0.39894228040143268f; /* 1 / sqrt(2 pi) */
 static const float SQRT_2_OVER_PI = 0.79788456080286536f;
 static const float CUBIC = 0.044715f;
+static const float LOG2_E = 1.44269504088896341f;
 
-static __device__ __forceinline__ float gelu(float x, bool tanh_form) {
-    if (tanh_form) {
-        return 0.5f * x * (1.0f + tanhf(SQRT_2_OVER_PI * (x + CUBIC * x * x * x)));
-    }
-    return 0.5f * x * (1.0f + erff(SQRT_HALF * x));
+/* The distribution of a normal number at x, and exp(-x^2 / 2). The smaller tail is
+ * exp(-x^2 / 2) t P(t), t = 1 / (1 + 0.35 |x|), the form of Abramowitz and Stegun 7.1.26; P is
+ * fitted so that the tail is right within half a U, and within 6e-6 of itself. */
+static __device__ __forceinline__ float2 normal_at(float x) {
+    float t = inverse_of(__fmaf_rn(0.35f, fabsf(x), 1.0f));
+    float bell = exp2_of(-0.5f * LOG2_E * x * x);
+    float p = __fmaf_rn(0.0436766523104f, t, -0.180440865902f);
+    p = __fmaf_rn(p, t, 0.204207528527f);
+    p = __fmaf_rn(p, t, 0.0150512749301f);
+    p = __fmaf_rn(p, t, 0.140202601933f);
+    p = __fmaf_rn(p, t, 0.137596335714f);
+    p = __fmaf_rn(p, t, 0.139706501476f);
+    float tail = p * t * bell;
+    return make_float2(x < 0.0f ? tail : 1.0f - tail, bell);
 }
 
-static __device__ __forceinline__ float gelu_slope(float x, bool tanh_form) {
-    if (tanh_form) {
-        float t = tanhf(SQRT_2_OVER_PI * (x + CUBIC * x * x * x));
-        float inner = SQRT_2_OVER_PI * (1.0f + 3.0f * CUBIC * x * x);
-        return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * inner;
-    }
-    return 0.5f * (1.0f + erff(SQRT_HALF * x)) + x * INVERSE_SQRT_TAU * expf(-0.5f * x * x);
+/* (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), with u = sqrt(2 / pi) (x + CUBIC x^3). */
+static __device__ __forceinline__ float tanh_half(float x) {
+    const float first = -2.0f * LOG2_E * SQRT_2_OVER_PI, third = first * CUBIC;
+    return inverse_of(1.0f + exp2_of(x * __fmaf_rn(third, x * x, first)));
 }
 
-/* y = gelu(x), or with dy, y = dy * slope(x). */
-template <typename T, bool BACKWARD>
-static __global__ void gelu_kernel(const T *dy, const T *x, T *y, int64_t count, bool tanh_form) {
+template <bool TANH> static __device__ __forceinline__ float gelu(float x) {
+    return x * (TANH ? tanh_half(x) : normal_at(x).x);
+}
+
+template <bool TANH> static __device__ __forceinline__ float gelu_slope(float x) {
+    if (TANH) {
+        float s = tanh_half(x);
+        float twice = 2.0f * SQRT_2_OVER_PI * __fmaf_rn(3.0f * CUBIC, x * x, 1.0f); /* 2 du/dx */
+        return s + x * twice * s * (1.0f - s);
+    }
+    float2 normal = normal_at(x);
+    return normal.x + x * INVERSE_SQRT_TAU * normal.y;
+}
+
+/* y = gelu(x), or with dy, y = dy * slope(x). A thread has GROUPS groups, whose loads are under way
+ * together. */
+template <typename T, bool BACKWARD, bool TANH, int GROUPS>
+static __global__ void __launch_bounds__(THREADS)
+    gelu_kernel(const T *dy, const T *x, T *y, int64_t count) {
     const int width = group_of<T>::elements;
-    for (int64_t at = (blockIdx.x * (int64_t)THREADS + threadIdx.x) * width; at < count;
-         at += gridDim.x * (int64_t)THREADS * width) {
-        float in[width], d[width];
-        load_group(x, at, count, in);
+    int64_t first = (blockIdx.x * (int64_t)(THREADS * GROUPS) + threadIdx.x) * width;
+    uint4 in[GROUPS], d[GROUPS];
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+        int64_t at = first + g * THREADS * width;
+        in[g] = load_bits(x, at, count);
         if (BACKWARD) {
-            load_group(dy, at, count, d);
+            d[g] = load_bits(dy, at, count);
+        }
+    }
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+        float out[width], factor[width];
+        unpack<T>(in[g], out);
+        if (BACKWARD) {
+            unpack<T>(d[g], factor);
         }
 #pragma unroll
         for (int e = 0; e < width; e++) {
-            in[e] = BACKWARD ? d[e] * gelu_slope(in[e], tanh_form) : gelu(in[e], tanh_form);
+            out[e] = BACKWARD ? factor[e] * gelu_slope<TANH>(out[e]) : gelu<TANH>(out[e]);
         }
-        store_group(y, at, count, in);
+        store_group(y, first + g * THREADS * width, count, out);
     }
 }
 
 template <typename T, bool BACKWARD>
 static void launch_gelu(cudaStream_t stream, const haul_tensor *dy, const haul_tensor *x,
                         const haul_tensor *y, bool tanh_form) {
+    const int groups = BACKWARD ? 2 : 4;
+    const int64_t step = (int64_t)THREADS * groups * group_of<T>::elements;
     int64_t count = haul_tensor_count(y);
-    gelu_kernel<T, BACKWARD><<<group_blocks<T>(1, count), THREADS, 0, stream>>>(
-        dy == NULL ? NULL : (const T *)dy->data, (const T *)x->data, (T *)y->data, count,
-        tanh_form);
+    auto *kernel = tanh_form ? gelu_kernel<T, BACKWARD, true, groups>
+                             : gelu_kernel<T, BACKWARD, false, groups>;
+    kernel<<<(unsigned)((count + step - 1) / step), THREADS, 0, stream>>>(
+        dy == NULL ? NULL : (const T *)dy->data, (const T *)x->data, (T *)y->data, count);
 }
 
 void haul_cuda_gelu(haul_stream *stream, const void *args) {

@@ -4,8 +4,9 @@
 
 #include "device/cuda/cuda.h"
 
-/* out[c] (+)= the sum of partial[r][c] over rows, in ascending order. */
+/* out[c] (+)= the sum of partial[r][c] over rows, always in the same order; `second`, unless it is
+ * NULL, likewise of the matrix behind that one. */
 void launch_sum_rows(cudaStream_t stream, const float *partial, int64_t rows, int64_t columns,
-                     float *out, bool accumulate);
+                     float *out, float *second, bool accumulate);
 
 #endif

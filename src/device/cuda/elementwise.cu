@@ -1,6 +1,6 @@
+#include "device/cuda/bits.cuh"
 #include "device/cuda/kernels.h"
 #include "device/cuda/philox.cuh"
-#include "device/cuda/vector.cuh"
 
 #include <string.h>
 
@@ -161,26 +161,35 @@ void haul_cuda_copy(haul_stream *stream, const void *args) {
 
 /* --- add ------------------------------------------------------------------------------------ */
 
+/* A thread has two groups, whose loads are under way together. */
 template <typename T>
-static __global__ void add_kernel(const T *a, const T *b, T *y, int64_t count) {
-    const int width = group_of<T>::elements;
-    for (int64_t at = (blockIdx.x * (int64_t)THREADS + threadIdx.x) * width; at < count;
-         at += gridDim.x * (int64_t)THREADS * width) {
+static __global__ void __launch_bounds__(THREADS)
+    add_kernel(const T *a, const T *b, T *y, int64_t count) {
+    const int width = group_of<T>::elements, groups = 2;
+    int64_t first = (blockIdx.x * (int64_t)(THREADS * groups) + threadIdx.x) * width;
+    uint4 lefts[groups], rights[groups];
+#pragma unroll
+    for (int g = 0; g < groups; g++) {
+        lefts[g] = load_bits(a, first + g * THREADS * width, count);
+        rights[g] = load_bits(b, first + g * THREADS * width, count);
+    }
+#pragma unroll
+    for (int g = 0; g < groups; g++) {
         float left[width], right[width];
-        load_group(a, at, count, left);
-        load_group(b, at, count, right);
+        unpack<T>(lefts[g], left);
+        unpack<T>(rights[g], right);
 #pragma unroll
         for (int i = 0; i < width; i++) {
             left[i] += right[i];
         }
-        store_group(y, at, count, left);
+        store_group(y, first + g * THREADS * width, count, left);
     }
 }
 
 template <typename T> static void launch_add(cudaStream_t stream, const haul_add_args *add) {
     int64_t count = haul_tensor_count(&add->y);
-    int64_t groups = (count + group_of<T>::elements - 1) / group_of<T>::elements;
-    add_kernel<T><<<stride_blocks(groups, THREADS), THREADS, 0, stream>>>(
+    int64_t of_block = 2 * THREADS * group_of<T>::elements;
+    add_kernel<T><<<(unsigned)((count + of_block - 1) / of_block), THREADS, 0, stream>>>(
         (const T *)add->a.data, (const T *)add->b.data, (T *)add->y.data, count);
 }
 

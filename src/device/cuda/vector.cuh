@@ -67,7 +67,7 @@ static __device__ __forceinline__ void store_group(T *row, int64_t at, int64_t c
         for (int i = 0; i < width; i++) {
             values[i] = from_float<T>(in[i]);
         }
-        *(uint4 *)(row + at) = bits;
+        __stwb((uint4 *)(row + at), bits); /* an assignment may become four stores */
     } else {
 #pragma unroll
         for (int i = 0; i < width; i++) {

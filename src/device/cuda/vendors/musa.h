@@ -26,6 +26,7 @@
  *
  * Files that are for Hopper alone, since they use its instructions (wgmma, cp.async, the async
  * proxy): attention_flash.cu, attention_flash_backward.cu, attention_tile.cuh, attention_wgmma.cuh.
+ * norm.cu brings rows by cp.async; activation.cu takes ex2 and rcp in PTX.
  * loss.cu needs clusters of blocks that read each other's shared memory. */
 #ifndef HAUL_DEVICE_CUDA_VENDORS_MUSA_H
 #define HAUL_DEVICE_CUDA_VENDORS_MUSA_H
