@@ -185,6 +185,33 @@ haul_status haul_file_replace(const char *path, const void *data, int64_t bytes)
     return status;
 }
 
+haul_status haul_file_check_target(const char *path) {
+    char directory[PATH_BYTES];
+    struct stat info;
+    if (path == NULL) {
+        return HAUL_OK;
+    }
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return haul_fail(HAUL_ERROR_CREATE, "%s is a directory, not a file to write", path);
+    }
+    const char *slash = strrchr(path, '/');
+    int length = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+    if (length >= PATH_BYTES) {
+        return haul_fail(HAUL_ERROR_CREATE, "a path is longer than %d bytes: %s", PATH_BYTES - 1,
+                         path);
+    }
+    snprintf(directory, sizeof directory, "%.*s", length, slash == NULL ? "." : path);
+    if (access(directory, W_OK | X_OK) != 0) {
+        bool absent = errno == ENOENT;
+        fail_errno(HAUL_ERROR_CREATE, "write into", directory);
+        if (absent) {
+            haul_hint("mkdir -p %s", directory);
+        }
+        return HAUL_ERROR_CREATE;
+    }
+    return HAUL_OK;
+}
+
 haul_status haul_directory_create(const char *path) {
     char partial[PATH_BYTES];
     if (strlen(path) >= sizeof partial) {

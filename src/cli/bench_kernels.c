@@ -1,3 +1,4 @@
+#include "base/file.h"
 #include "base/progress.h"
 #include "base/table.h"
 #include "cli/bench.h"
@@ -116,8 +117,8 @@ static json_t *to_json(const haul_cli *cli, const haul_session *session, const s
 haul_status haul_cli_bench_kernels(const haul_cli *cli, haul_config *config) {
     haul_session session = {0};
     shown s = {0};
-    haul_status status = HAUL_OK;
-    if (config->preset == NULL && config->num_layers == 0) {
+    haul_status status = haul_file_check_target(config->json);
+    if (status == HAUL_OK && config->preset == NULL && config->num_layers == 0) {
         status = haul_preset_apply(config, "llama3-8b");
     }
     if (status == HAUL_OK) {

@@ -1,3 +1,4 @@
+#include "base/file.h"
 #include "base/format.h"
 #include "cli/bench.h"
 #include "config/megatron_flops.h"
@@ -140,6 +141,7 @@ haul_status haul_cli_bench_train(const haul_cli *cli, haul_config *config) {
     haul_session session = {0};
     haul_corpus corpus = {0};
     shown s = {0};
+    HAUL_TRY(haul_file_check_target(config->json));
     haul_status status = haul_bench_plan(config, &session);
     if (status == HAUL_OK) {
         status = measure(&session, &corpus, &s);

@@ -142,7 +142,10 @@ static haul_status train_tokenizer(const haul_cli *cli, const haul_config *confi
         return HAUL_ERROR_USAGE;
     }
     HAUL_TRY(haul_text_reader_open(&input, false, &reader));
-    haul_status status = count_pieces(cli, &input, reader, trainer);
+    haul_status status =
+        haul_text_reader_total(reader) > 0
+            ? count_pieces(cli, &input, reader, trainer)
+            : haul_fail(HAUL_ERROR_DATA, "%s: no text to learn from", config->input.items[0]);
     haul_text_reader_close(reader);
     HAUL_TRY(status);
     HAUL_TRY(haul_bpe_trainer_write(trainer, config->vocab_size, config->output, &made));

@@ -14,19 +14,35 @@
 #include <zlib.h>
 
 /* One line: "ok    memory         15.5 GiB". */
+static void say_marked(const haul_cli *cli, const char *mark, haul_style style, const char *subject,
+                       const char *format, va_list arguments) {
+    printf("%s%-5s%s %-14s ", haul_terminal_style(cli->color_out, style), mark,
+           haul_terminal_style(cli->color_out, HAUL_STYLE_NONE), subject);
+    vprintf(format, arguments);
+    putchar('\n');
+    fflush(stdout);
+}
+
 static void say(const haul_cli *cli, bool good, const char *subject, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 static void say(const haul_cli *cli, bool good, const char *subject, const char *format, ...) {
     va_list arguments;
-    haul_style style = good ? HAUL_STYLE_GREEN : HAUL_STYLE_YELLOW;
-    printf("%s%-5s%s %-14s ", haul_terminal_style(cli->color_out, style), good ? "ok" : "warn",
-           haul_terminal_style(cli->color_out, HAUL_STYLE_NONE), subject);
     va_start(arguments, format);
-    vprintf(format, arguments);
+    say_marked(cli, good ? "ok" : "warn", good ? HAUL_STYLE_GREEN : HAUL_STYLE_YELLOW, subject,
+               format, arguments);
     va_end(arguments);
-    putchar('\n');
-    fflush(stdout);
+}
+
+/* What is not there and need not be. */
+static void say_none(const haul_cli *cli, const char *subject, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say_none(const haul_cli *cli, const char *subject, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    say_marked(cli, "none", HAUL_STYLE_DIM, subject, format, arguments);
+    va_end(arguments);
 }
 
 static void say_instructions(const haul_cli *cli) {
@@ -109,12 +125,11 @@ static void say_device(const haul_cli *cli) {
     haul_device_deinit(&device);
 }
 
-/* Not a warning when there is none: most machines have none. */
 static void say_gpu(const haul_cli *cli) {
     haul_device device;
     char text[256];
     if (haul_device_init(&device, "cuda", 0, HAUL_PRODUCT_AUTO) != HAUL_OK) {
-        say(cli, true, "GPU", "%s", haul_error_message());
+        say_none(cli, "GPU", "%s", haul_error_message());
         return;
     }
     device.backend->describe(&device, text, sizeof text);

@@ -201,11 +201,41 @@ static haul_status import_view(haul_store *store, const haul_config *config,
     return status;
 }
 
+/* One more than the number in a name as "model.layers.11.mlp.up_proj.weight"; 0 without one. */
+static int64_t layers_up_to(const char *name) {
+    for (const char *part = strchr(name, '.'); part != NULL; part = strchr(part + 1, '.')) {
+        char *end;
+        if (part[1] >= '0' && part[1] <= '9') {
+            long long number = strtoll(part + 1, &end, 10);
+            if (*end == '.' && number < INT32_MAX) {
+                return number + 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Layers that the settings lack would be left behind without a word. */
+static haul_status check_layers(const haul_huggingface *model, const haul_config *config,
+                                const char *directory) {
+    int64_t layers = 0;
+    for (int64_t i = 0; i < haul_huggingface_count(model); i++) {
+        layers = haul_max(layers, layers_up_to(haul_huggingface_at(model, i)->name));
+    }
+    if (layers <= config->num_layers) {
+        return HAUL_OK;
+    }
+    haul_fail(HAUL_ERROR_CONFIG, "%s holds a model of %lld layers; the settings ask for %lld",
+              directory, (long long)layers, (long long)config->num_layers);
+    haul_hint("leave out --num-layers: the model's config.json tells");
+    return HAUL_ERROR_CONFIG;
+}
+
 haul_status haul_state_import(haul_store *store, const haul_config *config, const char *directory) {
     haul_huggingface *model;
     HAUL_TRY(haul_huggingface_open(directory, &model));
-    haul_status status = HAUL_OK;
-    for (int64_t b = 0; b < store->chunk->buffer_count; b++) {
+    haul_status status = check_layers(model, config, directory);
+    for (int64_t b = 0; b < store->chunk->buffer_count && status == HAUL_OK; b++) {
         for (int v = 0; v < store->chunk->buffers[b].view_count && status == HAUL_OK; v++) {
             status = import_view(store, config, model, b, v);
         }

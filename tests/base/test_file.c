@@ -220,6 +220,25 @@ static void long_paths_are_refused(void **state) {
     assert_content(other, "x");
 }
 
+static void targets_are_checked_before_the_work(void **state) {
+    (void)state;
+    char path[PATH_BYTES], long_path[3000];
+    assert_ok(haul_directory_create(path_of(path, "targets")));
+    haul_test_assert_fails(haul_file_check_target(path), HAUL_ERROR_CREATE, "is a directory");
+    assert_ok(haul_file_check_target(path_of(path, "targets/new.json")));
+    assert_false(haul_file_exists(path));
+    haul_test_assert_fails(haul_file_check_target(path_of(path, "targets/absent/new.json")),
+                           HAUL_ERROR_CREATE, "No such file or directory");
+    assert_non_null(strstr(haul_error_hint(), "mkdir -p"));
+    assert_ok(haul_file_check_target("beside-me.json"));
+    assert_ok(haul_file_check_target(NULL));
+    memset(long_path, 'p', sizeof long_path - 1);
+    long_path[sizeof long_path - 3] = '/';
+    long_path[sizeof long_path - 1] = '\0';
+    haul_test_assert_fails(haul_file_check_target(long_path), HAUL_ERROR_CREATE,
+                           "a path is longer");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writer_counts_and_reader_sees),
@@ -232,6 +251,7 @@ int main(void) {
         cmocka_unit_test(lists_are_sorted_and_stop_at_a_failure),
         cmocka_unit_test(removal_is_deep_and_follows_no_link),
         cmocka_unit_test(long_paths_are_refused),
+        cmocka_unit_test(targets_are_checked_before_the_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
