@@ -42,8 +42,8 @@ void haul_file_abandon(haul_file_writer *writer);
 /* Writes `path` under a temporary name, syncs it, renames it over `path`, syncs the directory. */
 haul_status haul_file_replace(const char *path, const void *data, int64_t bytes);
 
-/* For work whose result goes to `path` in the end: HAUL_ERROR_CREATE when its directory is missing or
- * refuses files, or `path` is a directory. Touches nothing. NULL is fine. */
+/* For work whose result goes to `path` in the end: HAUL_ERROR_CREATE when its directory is missing
+ * or refuses files, or `path` is a directory. Touches nothing. NULL is fine. */
 haul_status haul_file_check_target(const char *path);
 
 /* rename + sync of the parent directory. */
